@@ -1,5 +1,5 @@
-//! [`Watched`]: a simulation whose traffic and network are accounted for, whoever paces it; and [`NetworkOutcome`], what
-//! came of them. The simulator and the lab run the same, and so give the same.
+//! [`Watched`]: a simulation with accounts of its traffic and network, at any pace; and [`NetworkOutcome`], their
+//! totals. The simulator and the lab run the same, and so give the same.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::network::link::Link;
 use crate::network::wlan::Medium;
 use crate::scenario::{LinkSpec, Scenario, Simulation, WlanSpec};
 
-/// What the scenario's own traffic got, and what its links and WLANs carried.
+/// Results of the scenario's own traffic, its links and its WLANs.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct NetworkOutcome {
     /// The flows, in the scenario's order.
@@ -23,13 +23,13 @@ pub struct NetworkOutcome {
     pub wlans: Vec<WlanOutcome>,
 }
 
-/// What one direction of a link carried: packets over the whole run, means and shares from the warm-up's end on, `None` in a
+/// Results of one direction of a link: packets over the whole run, means and shares from the warm-up's end on, `None` in a
 /// run that ended before.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct LinkOutcome {
     /// The host or router where it begins.
     pub from: String,
-    /// That where it ends.
+    /// The host or router where it ends.
     pub to: String,
     /// Packets that its queue accepted.
     pub packets: u64,
@@ -50,7 +50,8 @@ pub struct LinkOutcome {
     pub busy_share: Option<f64>,
 }
 
-/// What one direction of an association in a WLAN carried over the whole run.
+/// Results of one direction of an association in a WLAN: counts over the whole run, means and shares from the warm-up's end
+/// on, `None` in a run that ended before.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct WlanOutcome {
     /// The WLAN, by its first station.
@@ -85,7 +86,7 @@ pub struct WlanOutcome {
     pub queue_max_packets: u32,
     /// Share of the time that these transmissions took.
     pub air_share: Option<f64>,
-    /// Share of the time that the medium was busy, whoever sent.
+    /// Share of the time that the medium was busy, with any sender.
     pub busy_share: Option<f64>,
 }
 
@@ -165,7 +166,7 @@ impl Watched {
         &self.simulation
     }
 
-    /// Its engine, to inject and to take out packets. What makes time pass is [`run_until`](Watched::run_until).
+    /// Its engine, to inject and to take out packets. Only [`run_until`](Watched::run_until) makes time pass.
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.simulation.engine
     }
@@ -175,7 +176,7 @@ impl Watched {
         self.simulation
     }
 
-    /// What came of it up to now. In a run that ended within its warm-up no flow has a goodput.
+    /// Results up to now. In a run that ended within its warm-up no flow has a goodput.
     pub fn outcome(&self, scenario: &Scenario) -> NetworkOutcome {
         let flows = self.flows.clone().unwrap_or_else(|| FlowWatch::begin(&self.simulation));
         NetworkOutcome {

@@ -1,4 +1,4 @@
-//! [`FlowOutcome`]: what each flow of the simulator's own traffic got.
+//! [`FlowOutcome`]: results of each flow of the simulator's own traffic.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::network::element::Element;
 use crate::network::traffic::SinkCounters;
 use crate::scenario::{Scenario, Simulation};
 
-/// What one flow of traffic got, over the whole run but for its goodput.
+/// Results of one flow of traffic, over the whole run but for its goodput.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct FlowOutcome {
     /// Its name in the scenario.
     pub flow: String,
-    /// What kind of traffic it is.
+    /// Kind of traffic, such as `cbr` or `ftp`.
     pub kind: &'static str,
     /// The sending host's name.
     pub from: String,
@@ -46,7 +46,7 @@ pub struct FlowOutcome {
 pub struct FlowWatch {
     at: Time,
     before: Vec<SinkCounters>,
-    /// What those that stopped had brought by then, by their place in the scenario.
+    /// IP bytes that flows had brought when they stopped, by their place in the scenario.
     stopped: BTreeMap<usize, Bytes>,
 }
 
@@ -60,12 +60,12 @@ impl FlowWatch {
         }
     }
 
-    /// A flow stops as this is called: what arrives from now on, out of queues, is not of the time that it is held against.
+    /// A flow stops as this is called: later arrivals, out of queues, do not count for its goodput.
     pub fn stop(&mut self, simulation: &Simulation, flow: usize) {
         self.stopped.insert(flow, counters(simulation, flow).bytes);
     }
 
-    /// What each flow got, in the scenario's order.
+    /// Results of each flow, in the scenario's order.
     pub fn end(self, scenario: &Scenario, simulation: &Simulation) -> Vec<FlowOutcome> {
         let host = |index: usize| scenario.hosts.get(index).map_or_else(String::new, |h| h.name.clone());
         let mut lost = lost(simulation);
@@ -96,13 +96,13 @@ impl FlowWatch {
     }
 }
 
-/// What a flow's receiver has counted; of TCP without what came twice.
+/// Totals of a flow's receiver; the bytes of TCP without duplicates.
 pub(crate) fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
     match simulation.sinks.get(flow).and_then(|&node| simulation.engine.element(node)) {
         Some(Element::Sink(sink)) => *sink.counters(),
         Some(Element::TcpReceiver(receiver)) => {
             let seen = receiver.counters();
-            // What came twice did nobody any good.
+            // Duplicates did nobody any good.
             let bytes = Bytes(seen.bytes.0 - seen.duplicate_bytes.0);
             let (packets, total_delay) = (seen.segments, seen.total_delay);
             SinkCounters { packets, bytes, total_delay, ..SinkCounters::default() }
@@ -115,7 +115,7 @@ fn carriers(simulation: &Simulation) -> impl Iterator<Item = &dyn Carrier> {
     simulation.links.iter().chain(&simulation.wlans).filter_map(|&node| simulation.engine.carrier(node))
 }
 
-/// What each flow lost, by cause: everything is looked through once, however many flows there are.
+/// Losses of each flow, by cause: one look through everything, for any number of flows.
 pub(crate) fn lost(simulation: &Simulation) -> BTreeMap<Flow, BTreeMap<&'static str, u64>> {
     let mut lost = BTreeMap::<Flow, BTreeMap<&'static str, u64>>::new();
     for (flow, cause, packets) in carriers(simulation).flat_map(|carrier| carrier.losses().all()) {

@@ -36,12 +36,12 @@ impl Simulation {
 }
 
 /// Meters along a path. The capacity and the spare rate of its links are the smallest of any link, as RFC 5136 has
-/// it. What WLANs on the way leave is not to be read from a queue: see [`twin`](crate::monitor::twin).
+/// it. No queue shows the spare rate of WLANs on the way: see [`twin`](crate::monitor::twin).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMeter {
     /// The nodes of links with a rate, in the order in which packets cross them, each with its meter's number.
     pub meters: Vec<(NodeId, usize)>,
-    /// The same of media that are shared, whose queues do not show what is spare.
+    /// The same of shared media: their queues do not show the spare rate.
     pub air: Vec<(NodeId, usize)>,
 }
 
@@ -56,7 +56,7 @@ impl PathMeter {
     /// The smallest of what the links say.
     ///
     /// # Errors
-    /// Where a link never saw a stream or its log was full, none has a rate, or no window has a length.
+    /// If a link never saw a stream or its log was full, none has a rate, or no window has a length.
     pub fn smallest(
         &self,
         engine: &Engine,

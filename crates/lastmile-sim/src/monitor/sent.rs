@@ -1,4 +1,4 @@
-//! [`Sent`]: what the endpoints of a run sent, for a twin in which the same packets come again at the same times. A controller answers
+//! [`Sent`]: the packets of a run's endpoints, for a twin in which they come again at the same times. A controller answers
 //! to what it meets; its twin answers to nothing, and so brings others the load that the measured run had.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

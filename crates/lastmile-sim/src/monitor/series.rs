@@ -1,5 +1,5 @@
-//! What every flow, link and WLAN did in each step of time: the differences of the counters at its ends, read by the run loop
-//! and not told by events.
+//! Series of every flow, link and WLAN in steps of time: the differences of the counters at each step's ends, read by the run
+//! loop and not told by events.
 
 use core::fmt;
 
@@ -16,7 +16,7 @@ use crate::scenario::{FlowCounts, Scenario, Simulation};
 /// The shortest step.
 pub const MIN_STEP: Span = Span::from_millis(1);
 
-/// One flow, link or direction of a WLAN in one step. What it cannot have is `None`.
+/// One flow, link or direction of a WLAN in one step. Values that it cannot have are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SeriesRow {
     /// The step's end.
@@ -45,7 +45,7 @@ pub struct SeriesRow {
     pub marked: Option<u64>,
 }
 
-/// Which series a run is to give.
+/// Plan of a run's series.
 pub struct SeriesPlan {
     /// Length of a step, at least [`MIN_STEP`].
     pub step: Span,
@@ -74,7 +74,7 @@ pub(super) struct Snapshot {
     wlans: Vec<(Span, Vec<Hop>)>,
 }
 
-/// What a hop did between two moments.
+/// Queue and use of a hop between two moments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HopSince {
     pub(super) queue_mean_bytes: f64,
@@ -126,12 +126,12 @@ impl Snapshot {
         }
     }
 
-    /// What a link did since then.
+    /// Queue and use of a link since then.
     pub(super) fn link_since(&self, before: &Snapshot, link: usize) -> Option<HopSince> {
         self.links.get(link)?.since(before.links.get(link)?, self.at - before.at)
     }
 
-    /// What one direction of a WLAN did since then, and for which share of the time the medium was busy.
+    /// Queue and use of one direction of a WLAN since then, and the share of the time that the medium was busy.
     pub(super) fn air_since(&self, before: &Snapshot, wlan: usize, port: PortId) -> Option<(HopSince, f64)> {
         let over = self.at - before.at;
         let ((busy, now), (busy_before, before)) = (self.wlans.get(wlan)?, before.wlans.get(wlan)?);
@@ -197,7 +197,7 @@ impl Series {
         };
         let seconds = over.as_secs_f64();
         let mut rows = Vec::new();
-        // What came of a flow: its packets, bytes and delays then and now.
+        // A flow's row, from its packets, bytes and delays now and then.
         let flow = |name: &str, sent: Option<f64>, new: (u64, Bytes, Span), old: (u64, Bytes, Span)| {
             let packets = new.0 - old.0;
             SeriesRow {

@@ -10,7 +10,7 @@ use crate::scenario::Scenario;
 const LOSS: f64 = 0.005;
 /// The shortest time over which such a loss can be told from chance.
 const MIN_RUN: Span = Span::from_secs(20);
-/// How far the answer may lie below the first rate that does not fit: a share of itself, and at least one of the capacity.
+/// Largest gap from the answer up to a rate that does not fit: a share of the answer, and at least one of the capacity.
 const GRAIN: (f64, f64) = (0.01, 0.002);
 /// The first step away from the guess, as a share of the capacity.
 const STEP: f64 = 0.08;
@@ -23,7 +23,7 @@ pub(crate) fn window(scenario: &Scenario) -> (Time, Time) {
     (from, (Time::ZERO + scenario.duration).max(from + MIN_RUN))
 }
 
-/// Whether a flow that brought, or should have brought, so many bytes still does.
+/// True if a flow that brought, or should have brought, so many bytes still does.
 pub(crate) fn keeps(before: f64, after: f64) -> bool {
     after >= before * (1.0 - LOSS) - LATE_PACKET
 }

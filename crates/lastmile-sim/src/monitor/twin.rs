@@ -1,8 +1,8 @@
 //! Twin simulations: the truth of a path that crosses a WLAN, from runs of the same scenario and seed without its endpoints: as it
 //! is, with a saturating flow beside, and with that alone. Random numbers are drawn by component, so that the others' are those of
-//! the measured run. What is **achievable** is what the saturating flow gets (WBest, III.A), CBR at the rate that the path would
-//! carry without others; **capacity** is what it gets alone; **spare** is the share of the air that the others leave, or where
-//! stations aggregate what is found by trying. `docs/json.md` and `docs/wlan.md` say what each is true of.
+//! the measured run. **Achievable** is the rate of the saturating flow (WBest, III.A), CBR at the rate that the path would
+//! carry without others; **capacity** is its rate alone; **spare** is the share of the air that the others leave, or the rate
+//! found by trying where stations aggregate. `docs/json.md` and `docs/wlan.md` say what each is true of.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ use crate::scenario::{RunError, Scenario, TrafficSpec, build};
 /// 500 at 11, whose mean errs by less than half a percent.
 pub const MIN_WINDOW: Span = Span::from_secs(1);
 
-/// The added flow's name, which decides its phase; not one that a file is likely to have. What is said to fit has to
-/// by each of these: which packets collide hangs on the phase, and among many tries at one a lucky one would win.
+/// Names of the added flow, which decide its phase; a file is not likely to have them. A rate has to fit by each of
+/// these: the packets that collide depend on the phase, and among many tries at one a lucky one would win.
 const NAMES: [&str; 3] = ["(saturation)", "(saturation 2)", "(saturation 3)"];
 
-/// Whom the twins stand in for.
+/// The path of the endpoints that the twins stand in for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwinPath {
     /// The sending host.
@@ -34,27 +34,27 @@ pub struct TwinPath {
     pub ip_size: Bytes,
 }
 
-/// What is true of a path that crosses a WLAN, over one window. Rates are of IP packets of one size.
+/// Truths of a path that crosses a WLAN, over one window. Rates are of IP packets of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedTruth {
-    /// What a saturating flow gets where no other traffic starts.
+    /// Rate of a saturating flow where no other traffic starts.
     pub capacity: Rate,
-    /// The same if no token bucket were on the path: what bursts get that buckets hold.
+    /// The same if no token bucket were on the path: the rate of bursts that buckets hold.
     pub unshaped: Rate,
     /// The rate that it would get alone without token buckets if each packet drew the shortest backoff and needed no retry; `None` where
     /// stations aggregate.
     pub shortest: Option<Rate>,
-    /// What it gets beside the others.
+    /// Its rate beside the others.
     pub achievable: Rate,
-    /// What the path's WLANs have left; its links may have less.
+    /// Spare rate of the path's WLANs; its links may have less.
     pub spare: Rate,
-    /// Whether `spare` is true of the whole run behind its warm-up, 20 s at least, and not of the window: no more is known
+    /// True if `spare` is of the whole run behind its warm-up, 20 s at least, and not of the window: no more is known
     /// where stations aggregate.
     pub spare_of_run: bool,
 }
 
 impl SharedTruth {
-    /// Whether token buckets limit what the path carries.
+    /// True if token buckets limit the path's rate.
     pub fn is_shaped(&self) -> bool {
         self.capacity < self.unshaped.scaled(0.99)
     }
@@ -90,7 +90,7 @@ fn nanos(span: Span) -> u64 {
 /// The truth of a path over each of these windows, from twins of the scenario.
 ///
 /// # Errors
-/// Where the scenario cannot be built, or its engine stops.
+/// If the scenario cannot be built, or its engine stops.
 pub fn shared_truths(
     scenario: &Scenario,
     seed: u64,
@@ -201,7 +201,7 @@ fn on_path(scenario: &Scenario, path: TwinPath) -> impl Iterator<Item = usize> {
     hops.into_iter().filter_map(|hop| scenario.air(hop)).map(|air| air.0)
 }
 
-/// What a twin had seen at some time.
+/// Counts of a twin at some time.
 #[derive(Clone, Debug)]
 struct Seen {
     at: Time,
@@ -246,7 +246,7 @@ fn run(twin: &Scenario, seed: u64, path: TwinPath, times: &[Time]) -> Result<Vec
     Ok(seen)
 }
 
-/// What the path would carry at its highest rates if nobody else sent and nothing were lost.
+/// Rate of the path at its highest rates if nobody else sent and nothing were lost.
 fn alone(
     scenario: &Scenario,
     seed: u64,

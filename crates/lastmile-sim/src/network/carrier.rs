@@ -1,4 +1,4 @@
-//! `Carrier`: what meters, taps and results ask of whatever carries packets between nodes and may lose them.
+//! `Carrier`: the view that meters, taps and results have of a node that carries packets and may lose them.
 
 use lastmile::node::{Flow, PortId};
 
@@ -6,9 +6,9 @@ use super::lost::Losses;
 use super::meter::{Meter, MeterConfig};
 use super::packets::Packets;
 
-/// What carries packets.
+/// A node that carries packets: a link or a WLAN.
 pub(crate) trait Carrier {
-    /// Whether others send by the same medium, so that no queue shows what is spare: it has to be found out in a twin.
+    /// True if others send by the same medium: no queue shows the spare rate, and a twin has to find it.
     fn is_shared(&self) -> bool;
 
     /// Attaches a meter to the queue before a port and gives its number; `None` where nothing is there to meter.
@@ -17,24 +17,24 @@ pub(crate) trait Carrier {
     /// An attached meter.
     fn meter(&self, number: usize) -> Option<&Meter>;
 
-    /// The host at one end of a port leaves for another link, or comes back. What waits there and what comes later is dropped;
-    /// what is being sent goes on.
+    /// The host at one end of a port leaves for another link, or comes back. Packets that wait there or come later are dropped;
+    /// those being sent go on.
     fn leave(&mut self, packets: &mut Packets, now: u64, port: PortId, left: bool);
 
-    /// What it has lost.
+    /// Packets lost, by flow and cause.
     fn losses(&self) -> &Losses;
 
-    /// The same, to be told of what comes.
+    /// The same, to add listeners.
     fn losses_mut(&mut self) -> &mut Losses;
 
-    /// What it has cost beside the engine's own events.
+    /// Memory, and events beside the engine's own.
     fn cost(&self) -> Cost;
 
     /// The flow of each packet that waits or is on its way.
     fn flows_under_way(&self) -> Box<dyn Iterator<Item = Flow> + '_>;
 }
 
-/// What a node has cost: the memory that it holds, and events that the engine does not see.
+/// Cost of a node: the memory that it holds, in bytes, and events that the engine does not see.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     pub(crate) memory: u64,

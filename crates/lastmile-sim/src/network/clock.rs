@@ -1,4 +1,4 @@
-//! [`HostClock`]: what a simulated host reads when it looks at its clock. The *monotonic* clock, which endpoints are given as
+//! [`HostClock`]: the clock of a simulated host. The *monotonic* clock, which endpoints are given as
 //! `now`, has an offset and a skew and never jumps. *Stamps* of packets come from another one, with a resolution and steps: one
 //! that the driver notices is [told](lastmile::node::Input::ClockStepped), another shifts all later stamps, also beyond `now`.
 
@@ -7,20 +7,20 @@ use lastmile::time::{Span, Time};
 /// A jump of the clock that stamps packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// When, in the engine's time.
+    /// Engine time of the jump.
     pub at: Time,
-    /// How far, forward where positive.
+    /// Size of the jump; positive is forward.
     pub by: Span,
-    /// Whether the host's driver notices.
+    /// True if the host's driver notices.
     pub announced: bool,
 }
 
-/// How a host's clock errs.
+/// Errors of a host's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockConfig {
-    /// What the clock reads when the run starts; negative counts as zero.
+    /// Reading of the clock at the run's start; negative counts as zero.
     pub offset: Span,
-    /// How much faster than the engine's time it runs, in parts per billion. Kept within
+    /// Frequency error against the engine's time, in parts per billion; positive runs faster. Kept within
     /// +-[`MAX_SKEW_PPB`].
     pub skew_ppb: i64,
     /// Stamps are multiples of this, rounded down; at least one nanosecond.

@@ -1,12 +1,12 @@
-//! [`ConfigError`]: what is impossible in the configuration of a part of the network.
+//! [`ConfigError`]: an impossible value in the configuration of a part of the network.
 
-/// What is impossible in a configuration: the key, and the reason.
+/// An impossible value in a configuration: the key, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {reason}")]
 pub struct ConfigError {
-    /// Which field, as its path.
+    /// Path of the field.
     pub key: String,
-    /// What is wrong and what would do.
+    /// The fault and its remedy.
     pub reason: String,
 }
 

@@ -52,7 +52,7 @@ impl Element {
         Element::Other(Other(Box::new(node)))
     }
 
-    /// What it is to meters, taps and results, if it carries packets.
+    /// Its view for meters, taps and results; `None` if it carries no packets.
     pub(crate) fn carrier(&self) -> Option<&dyn Carrier> {
         match self {
             Element::Link(link) => Some(link.as_ref()),
@@ -70,7 +70,7 @@ impl Element {
         }
     }
 
-    /// What it has cost beside the engine's own events.
+    /// Memory, and events beside the engine's own.
     pub(crate) fn cost(&self) -> Cost {
         let memory = match self {
             Element::Link(link) => return link.cost(),
@@ -98,7 +98,7 @@ impl Element {
         }
     }
 
-    /// What it does next, where the engine has no shorter way to ask.
+    /// Its next output; nothing for elements that the engine asks in a shorter way.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Output<Decided> {
         let silent = |output: Output| output.map(|never| match never {});

@@ -33,7 +33,7 @@ impl Key {
     }
 }
 
-/// The queue: what is due within a short window in a heap, and what comes later in a [`Wheel`].
+/// The queue: events due within a short window in a heap, later ones in a [`Wheel`].
 ///
 /// Most wakes are of links, a packet's time ahead, and few of those are waited for at a time. Timers and sources that
 /// send now and then are as many as there are flows: in the heap they would make each wake of a link dearer, the more
@@ -233,7 +233,7 @@ mod tests {
                 queue.pop();
             }
             prop_assert_eq!(queue.peek(), None);
-            // What came out left its place.
+            // Every popped key left its place.
             let mut free = 0;
             let mut next = queue.wheel.free;
             while let Some(place) = queue.wheel.keys.get(next as usize) {

@@ -11,9 +11,9 @@ use lastmile::time::Time;
 
 use crate::network::clock::{HostClock, Step};
 
-/// Which flow a host's packets belong to, by where they go, and for some by both ports.
+/// Flows of a host's packets, by destination address; for some conversations by source port and destination.
 ///
-/// The simulator's routers go by flow, so it is looked up once, where a packet enters the network.
+/// The simulator's routers go by flow, so a packet's flow is looked up once, on entry into the network.
 #[derive(Clone, Debug, Default)]
 pub struct AddressBook {
     hosts: Vec<(IpAddr, Flow)>,
@@ -45,7 +45,7 @@ impl AddressBook {
     }
 }
 
-/// What is due at a time, in the order in which it was planned.
+/// Items by the time at which they are due; those of one time in the order in which they were planned.
 #[derive(Debug)]
 struct Plan<T> {
     due: BTreeMap<(Time, u64), T>,
@@ -72,7 +72,7 @@ impl<T> Plan<T> {
     }
 }
 
-/// An endpoint at its place: what of the packets to the host are for it.
+/// An endpoint at a host, with the IP version and the port that select its packets.
 pub struct Seat {
     /// The number that its decisions carry; its host's if there is none.
     pub number: Option<u32>,
@@ -98,7 +98,7 @@ impl Seat {
     }
 }
 
-/// A node of one's own at a host, whose events are of whatever type: they stay with it.
+/// A node of one's own at a host. Its events may be of any type: they stay with it.
 #[derive(Clone, Debug)]
 pub struct Own<N: Node> {
     /// The node.
@@ -169,7 +169,7 @@ impl Host {
         &self.clock
     }
 
-    /// Whether the endpoint of that seat has finished.
+    /// True if the endpoint of that seat has finished.
     pub(crate) fn is_finished(&self, seat: usize) -> bool {
         self.endpoints.is_finished(PortId(seat as u16))
     }
@@ -184,7 +184,7 @@ impl Host {
         self.endpoints.handle(self.clock.read(now), input);
     }
 
-    /// Whose a packet to that address is.
+    /// Port of the endpoint that takes packets to that address.
     fn port_of(&self, to: SocketAddr) -> Option<PortId> {
         let own = self.places.iter().position(|&place| place == (to.is_ipv6(), to.port()));
         let own = own.or_else(|| self.places.iter().position(|&(_, port)| port == 0));

@@ -1,4 +1,4 @@
-//! [`Jitter`]: how much later than the delay of a link a packet comes, at random.
+//! [`Jitter`]: random delay of a packet beyond the delay of its link.
 
 use lastmile::options::{ChoiceError, Given, Opt, OptionError, Options};
 use lastmile::time::Span;

@@ -1,4 +1,4 @@
-//! Losses: what was lost, of which flow and by what cause, and who is told of it.
+//! Losses, by flow and cause, and the listeners that are told of them.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ pub struct Lost<'a> {
     pub datagram: &'a Datagram,
 }
 
-/// Who is told of each loss.
+/// Listeners that are told of each loss.
 #[derive(Default)]
 struct Told(Vec<Tell>);
 
@@ -74,7 +74,7 @@ impl core::fmt::Debug for Told {
     }
 }
 
-/// What a carrier has lost, by flow and cause, and who is told of it.
+/// Losses of a carrier, by flow and cause, and their listeners.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     /// By the cause's place in [`LossCause::ALL`], for each flow that lost any.

@@ -1,4 +1,4 @@
-//! What packets meet, and the engine that drives it: links with their queues and loss channels, WLANs, TCP, other
+//! The network and the engine that drives it: links with their queues and loss channels, WLANs, TCP, other
 //! traffic, hosts with clocks of their own, and the meters that look on.
 pub mod carrier;
 pub mod clock;

@@ -1,18 +1,18 @@
 //! [`Packets`]: the packets that links hold, each in one place from where it enters the network to where it
 //! leaves it.
 //!
-//! A datagram is two cache lines of addresses and words that only its two ends read. What goes from link to link
-//! is a [`Parcel`] instead: where the datagram lies, and the two things that every hop asks of it.
+//! A datagram is two cache lines of addresses and words that only its two ends read. A [`Parcel`] goes from link to link
+//! instead: the place of the datagram, and the two things that every hop asks of it.
 
 use lastmile::node::{Datagram, Ecn, Flow, Model, Payload};
 
 /// Larger packets count as this large: keeps 64-bit arithmetic of nanoseconds exact.
 pub const MAX_WIRE_BYTES: u64 = 1 << 30;
 
-/// What a packet takes with the places that refer to it, in bytes.
+/// Memory of a packet with the places that refer to it, in bytes.
 pub(crate) const PACKET_MEMORY: u64 = 160;
 
-/// A packet in [`Packets`]. Not `Copy`: who holds it has the packet, and gives it away or back. The default one
+/// A packet in [`Packets`]. Not `Copy`: its holder has the packet, and gives it away or back. The default one
 /// fills a place where none is.
 #[derive(Debug, Default)]
 pub(crate) struct Parcel {
@@ -56,13 +56,13 @@ impl Packets {
         self.slots[parcel.slot as usize].ecn = Ecn::Ce;
     }
 
-    /// How many there ever were at a time.
+    /// The most packets ever held at a time.
     #[inline]
     pub(crate) fn places(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many there are.
+    /// Packets held.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.slots.len() - self.free.len()

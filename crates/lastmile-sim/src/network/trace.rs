@@ -2,7 +2,7 @@
 //!
 //! Two forms. **Mahimahi's** (Netravali et al., USENIX ATC 2015; `mm-link`): a line is a time in milliseconds, at which
 //! [`OPPORTUNITY`] bytes may be delivered. Bytes, not packets, are counted: several packets may share an opportunity, and one may need
-//! several. What is not used at that moment is lost, and what comes at that moment is too late for it. **Times and values**: a first
+//! several. Bytes not used then are lost, and bytes that come then are too late for it. **Times and values**: a first
 //! line with the units, such as `s,Mbit/s`, then lines such as `0.5,3.2`, from the time 0 on. Either begins anew at its last time.
 
 use std::fs::File;
@@ -19,7 +19,7 @@ pub const OPPORTUNITY: u32 = 1_504;
 /// Characters of a line.
 const MAX_LINE: u64 = 200;
 
-/// How a trace is written.
+/// File format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceForm {
@@ -29,7 +29,7 @@ pub enum TraceForm {
     Csv,
 }
 
-/// Which trace drives a link or a station.
+/// Trace that drives a link or a station.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct TraceConfig {
@@ -37,7 +37,7 @@ pub struct TraceConfig {
     pub kind: TraceForm,
     /// The file, by its way from the scenario's folder.
     pub file: String,
-    /// Whether it begins anew at its last time.
+    /// True if it begins anew at its last time.
     #[serde(default = "yes")]
     pub repeat: bool,
 }
@@ -46,7 +46,7 @@ fn yes() -> bool {
     true
 }
 
-/// What the values of a trace are.
+/// Quantity and unit of a trace's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Nothing but the times at which bytes may be delivered.
@@ -79,7 +79,7 @@ impl Trace {
     /// Looks through a file, without keeping it.
     ///
     /// # Errors
-    /// What is wrong, with its line.
+    /// The fault, with its line.
     pub fn open(file: &Path, form: TraceForm, repeat: bool) -> Result<Trace, String> {
         let mut trace = Trace {
             file: file.to_owned(),
@@ -142,7 +142,7 @@ impl Trace {
         Ok(BufReader::new(file))
     }
 
-    /// What its values are.
+    /// Quantity of its values.
     pub fn quantity(&self) -> Quantity {
         self.quantity
     }
@@ -226,7 +226,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// From its beginning. What cannot be read any more is as if it had ended.
+    /// A reader at the trace's beginning. A file that can no longer be read counts as ended.
     pub(crate) fn new(trace: Arc<Trace>) -> Reader {
         let mut reader = Reader { lines: None, text: String::new(), line: 0, base: 0, failed: None, trace };
         reader.failed = reader.rewind().err();
@@ -276,7 +276,7 @@ impl Reader {
         Ok(Some((libm::round(at) as u64, number(value, self.trace.units.1)?)))
     }
 
-    /// What its values are.
+    /// Quantity of its values.
     pub(crate) fn quantity(&self) -> Quantity {
         self.trace.quantity
     }
@@ -290,7 +290,7 @@ impl Reader {
         }
     }
 
-    /// What comes next, in nanoseconds from the run's start: again and again, where the trace repeats.
+    /// Next value, with its time in nanoseconds from the run's start; without end if the trace repeats.
     pub(crate) fn next(&mut self) -> Option<(u64, f64)> {
         if self.failed.is_some() {
             return None;

@@ -1,4 +1,4 @@
-//! What the engine keeps, and when it says that it is stuck.
+//! Packets that the engine holds, and the moment at which it calls itself stuck.
 
 use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
 use lastmile::time::{Span, Time};
@@ -11,7 +11,7 @@ use crate::network::traffic::{Sink, Source, SourceConfig};
 use crate::rng::Stream;
 use crate::scenario::{BUILTIN, build, builtin};
 
-/// Every packet is in one place: what the slab holds is what links have under way.
+/// Every packet is in one place: the slab holds the packets that links have under way, and no others.
 #[test]
 fn no_packet_is_left_behind() {
     for name in BUILTIN {
@@ -25,7 +25,7 @@ fn no_packet_is_left_behind() {
     }
 }
 
-/// A link never reorders: where its delay shrinks, what is on it comes at one moment, and that is no standstill.
+/// A link never reorders: when its delay shrinks, the packets on it come at one moment, and that is no standstill.
 #[test]
 fn all_that_is_under_way_may_arrive_at_once() {
     let mut engine = Engine::new();

@@ -45,7 +45,7 @@ pub enum EngineError {
         node: u32,
         /// Its name.
         name: String,
-        /// How often nodes were woken at that moment.
+        /// Wakes and hand-overs of all nodes at that moment.
         wakes: u64,
     },
     /// The run has used up its budget.

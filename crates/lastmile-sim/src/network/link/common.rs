@@ -1,4 +1,4 @@
-//! What links of both kinds of events have.
+//! State that links of both kinds of events share.
 
 use lastmile::node::Flow;
 use lastmile::time::Time;
@@ -13,8 +13,8 @@ use crate::network::meter::{Meter, Profile};
 use crate::network::packets::{Packets, Parcel};
 use crate::network::queue::Bucket;
 
-/// What both kinds of links have. What every packet asks for stands first: a link is otherwise spread over twice as
-/// many cache lines, and with many links they are what a hop waits for.
+/// State of both kinds of links. Fields that every packet needs stand first: a link is otherwise spread over twice as
+/// many cache lines, and with many links a hop waits for those.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Common {
@@ -24,9 +24,9 @@ pub(super) struct Common {
     pub(super) overhead: u32,
     /// There is an MTU, a channel, a policer or a meter to ask, or the link's host has left.
     pub(super) watched: bool,
-    /// Its host has left for another link: what comes is dropped.
+    /// Its host has left for another link: packets that come are dropped.
     pub(super) left: bool,
-    /// There is jitter: what leaves the ring is not there yet.
+    /// There is jitter: packets that leave the ring have not arrived yet.
     pub(super) jittered: bool,
     pub(super) transmitter: Transmitter,
     pub(super) counters: LinkCounters,
@@ -37,7 +37,7 @@ pub(super) struct Common {
     pub(super) policer: Option<Box<Bucket>>,
     pub(super) late: Option<Box<Late>>,
     pub(super) meters: Vec<Meter>,
-    /// What meters measure against.
+    /// Capacity over time, for meters.
     pub(super) profile: Profile,
 }
 
@@ -89,13 +89,13 @@ impl Common {
         (!passes).then_some(LossCause::Policer)
     }
 
-    /// Whether anything but its queue asks for packets that come.
+    /// True if anything but its queue asks for packets that come.
     pub(super) fn is_watched(&self) -> bool {
         let before = self.left || self.mtu != u32::MAX || self.policer.is_some();
         before || self.channel.is_some() || !self.meters.is_empty()
     }
 
-    /// Whether the channel loses a packet that is in the air between these times.
+    /// True if the channel loses a packet that is in the air between these times.
     #[inline]
     pub(super) fn loses(&mut self, starts: u64, departs: u64, flow: Flow) -> bool {
         self.watched

@@ -6,10 +6,10 @@ use super::{Common, UnderWay, Waits};
 use crate::network::lost::LossCause;
 use crate::network::packets::{Packets, Parcel};
 
-/// Which of the packets in the ring still wait.
+/// Packets in the ring that still wait.
 #[derive(Debug, Default)]
 pub(super) struct Computed {
-    /// Where in the ring the packets begin whose transmission had not begun at the last look.
+    /// Index in the ring of the first packet whose transmission had not begun at the last look.
     first_waiting: u32,
     waiting_packets: u32,
     waiting_bytes: u64,
@@ -53,7 +53,7 @@ impl Computed {
         common.ring.push_back(UnderWay { starts, arrives, lost, parcel });
     }
 
-    /// What waits at `now`. Waits are counted when packets enter: what is to come of them is taken off.
+    /// Packets that wait at `now`. Waits are counted when packets enter, so the part still to come is subtracted.
     pub(super) fn waits(&self, common: &Common, now: u64) -> Waits {
         let mut waits = Waits { total: common.counters.waited, ..Waits::default() };
         let waiting = common.ring.iter().skip(self.first_waiting as usize);

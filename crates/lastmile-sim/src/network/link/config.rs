@@ -1,4 +1,4 @@
-//! What a link is made from: [`LinkConfig`].
+//! Configuration of a link: [`LinkConfig`].
 
 use std::sync::Arc;
 
@@ -38,14 +38,14 @@ pub struct LinkConfig {
     pub delay: Span,
     /// Bytes of framing around every IP packet.
     pub overhead: Bytes,
-    /// What the queue holds beside the packet in transmission. A discipline with a limit of its own
+    /// Limit of the queue, without the packet in transmission. A discipline with a limit of its own
     /// (`tc red`) overrides it.
     pub queue: QueueLimit,
-    /// Which packets the queue drops or marks before it is full.
+    /// Drops and marks before the queue is full.
     pub discipline: Discipline,
     /// A token bucket between queue and transmitter.
     pub shaper: Option<TokenBucket>,
-    /// A token bucket before the queue: what finds no tokens is dropped. Not beside a shaper.
+    /// A token bucket before the queue: packets that find no tokens are dropped. Not beside a shaper.
     pub policer: Option<TokenBucket>,
     /// The largest IP packet that it takes, without framing; larger ones are dropped.
     pub mtu: Option<Bytes>,
@@ -91,7 +91,7 @@ impl LinkConfig {
         require(waits || self.is_drop_tail(), "discipline", reason)
     }
 
-    /// What the link may send over time.
+    /// Capacity of the link over time.
     pub(crate) fn profile(&self) -> Profile {
         let changes = self.schedule.iter().filter_map(|change| Some((change.at.as_nanos(), change.rate?)));
         let queue = self.discipline.limit().unwrap_or(self.queue);

@@ -1,10 +1,10 @@
-//! [`LinkCounters`]: what a link has done; [`Waits`]: what waits, and has waited.
+//! [`LinkCounters`]: totals of a link; [`Waits`]: packets that wait, and all waiting so far.
 
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
-/// What a link has done so far. Packets are conserved: `arrived = drops + lost + handed_off + policed + too_big +
-/// delivered +` [`under_way`](super::Link::under_way), where of the lost only those on their way count as under way.
+/// Totals of a link. Packets are conserved: `arrived = drops + lost + handed_off + policed + too_big +
+/// delivered +` [`under_way`](super::Link::under_way). A lost packet still on its way counts as under way alone.
 // In the order in which they are needed: the first ones for every packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -47,7 +47,7 @@ impl LinkCounters {
     }
 }
 
-/// What waits in a queue at a moment, and what has waited up to then.
+/// Packets that wait in a queue at a moment, and all waiting up to then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Packets that wait.

@@ -42,13 +42,13 @@ impl Dequeue {
     #[inline(never)]
     pub(super) fn enqueue(&mut self, common: &mut Common, packets: &mut Packets, now: u64, parcel: Parcel) {
         let (wire, ecn) = (common.wire(&parcel), packets.get(&parcel).ecn);
-        // What is due at this moment happens first, so that the order of equal times cannot matter.
+        // Events due at this moment happen first, so that the order of equal times cannot matter.
         self.advance(common, packets, now);
         if self.shaper.as_ref().is_some_and(|bucket| !bucket.can_ever_pass(wire)) {
             return common.drop(packets, now, LossCause::Queue, parcel);
         }
         let (count, bytes) = (self.waiting_packets(), self.waiting_bytes());
-        // What finds a free transmitter, and tokens, does not wait.
+        // A packet that finds a free transmitter, and tokens, does not wait.
         let waits = count > 0
             || common.transmitter.ready(now) > now
             || self.shaper.as_ref().is_some_and(|bucket| bucket.ready(now, wire) > now);
@@ -67,14 +67,14 @@ impl Dequeue {
         }
     }
 
-    /// What was accepted and has not left the transmitter.
+    /// Packets accepted that have not left the transmitter.
     pub(super) fn packets(&self) -> impl Iterator<Item = &Parcel> {
         let held = self.held.iter().map(|held| &held.parcel);
         let sending = self.sending.iter().map(|(_, packet)| &packet.parcel);
         self.queue.iter().map(|waiting| &waiting.parcel).chain(held).chain(sending)
     }
 
-    /// What waits at `now`.
+    /// Packets that wait at `now`.
     pub(super) fn waits(&self, common: &Common, now: u64) -> Waits {
         let mut waits = Waits { total: common.counters.waited, ..Waits::default() };
         let waiting = self.queue.iter().chain(&self.held);

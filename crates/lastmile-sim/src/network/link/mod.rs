@@ -1,8 +1,8 @@
 //! [`Link`]: one direction of a wire, with the queue in front of it.
 //!
-//! Where all of a packet's departure is known when it enters the queue, it is computed there: one event per hop. Elsewhere the
-//! transmitter fetches each packet when it is free ([`Events`]); on the same FIFO both give the same departures. What waits,
-//! what counts and where packets are lost: `docs/architecture.md`.
+//! A departure that is fully known when the packet enters the queue is computed there: one event per hop. Otherwise the
+//! transmitter fetches each packet when it is free ([`Events`]); on the same FIFO both give the same departures. Waiting,
+//! counting and the places of loss: `docs/architecture.md`.
 
 use lastmile::node::{Flow, PortId};
 use lastmile::time::{Span, Time};
@@ -47,7 +47,7 @@ enum Kind {
     Dequeue(Box<Dequeue>),
 }
 
-/// A unidirectional link, which an engine drives.
+/// A unidirectional link. An engine drives it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
@@ -55,7 +55,7 @@ pub struct Link {
     common: Common,
 }
 
-/// What a link does next.
+/// Next step of a link.
 pub(crate) enum Next {
     /// A packet arrives at the far end.
     Packet(Parcel),
@@ -109,7 +109,7 @@ impl Link {
         link
     }
 
-    /// What the link has done so far.
+    /// Totals so far.
     pub fn counters(&self) -> &LinkCounters {
         &self.common.counters
     }
@@ -134,7 +134,7 @@ impl Link {
         self.common.transmitter.busy(now.as_nanos())
     }
 
-    /// Whether it is busy for a time with each packet: it has a rate.
+    /// True if each packet keeps it busy for a time: it has a rate.
     pub fn is_timed(&self) -> bool {
         self.common.profile.limits() && self.common.transmitter.is_timed()
     }
@@ -144,7 +144,7 @@ impl Link {
         self.common.transmitter.failure()
     }
 
-    /// What waits before its transmitter at `now`, to which the engine has come, and what has waited up to then.
+    /// Packets that wait before its transmitter at `now`, to which the engine has come, and all waiting up to then.
     pub fn waits(&self, now: Time) -> Waits {
         match &self.kind {
             Kind::Computed(queue) => queue.waits(&self.common, now.as_nanos()),
@@ -152,7 +152,7 @@ impl Link {
         }
     }
 
-    /// Takes a packet in. Whether [`next`](Link::next) may now answer something else than before.
+    /// Takes a packet in. True if [`next`](Link::next) may then give another answer than before.
     pub(crate) fn offer(&mut self, packets: &mut Packets, now: u64, parcel: Parcel) -> bool {
         let common = &mut self.common;
         common.counters.arrived += 1;
@@ -175,7 +175,7 @@ impl Link {
         }
     }
 
-    /// What it does next.
+    /// Its next step.
     #[inline]
     pub(crate) fn next(&mut self, packets: &mut Packets, now: u64) -> Next {
         let common = &mut self.common;
@@ -241,7 +241,7 @@ impl Carrier for Link {
         false
     }
 
-    /// Where the link never has a rate, nothing can be spare.
+    /// `None` if the link never has a rate: then it has no spare rate.
     fn attach(&mut self, _: PortId, config: MeterConfig) -> Option<usize> {
         let common = &mut self.common;
         let profile = common.profile.limits().then(|| common.profile.clone())?;
@@ -255,7 +255,7 @@ impl Carrier for Link {
         self.common.meters.get(number)
     }
 
-    /// What waits is dropped only where departures are not computed beforehand.
+    /// Waiting packets are dropped only if departures are not computed beforehand.
     fn leave(&mut self, packets: &mut Packets, now: u64, _: PortId, left: bool) {
         let common = &mut self.common;
         common.left = left;

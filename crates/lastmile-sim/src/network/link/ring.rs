@@ -31,7 +31,7 @@ impl Ring {
         self.len == 0
     }
 
-    /// Where the packet lies that is `index` behind the first.
+    /// Slot of the packet that is `index` behind the first.
     #[inline]
     fn place(&self, index: usize) -> usize {
         (self.head + index) & self.slots.len().wrapping_sub(1)

@@ -1,4 +1,4 @@
-//! Both kinds of links, packet by packet. What a recursion over packets and other programs say of links is in
+//! Both kinds of links, packet by packet. Comparisons with a recursion over packets and with other programs are in
 //! `tests/aqm`.
 
 use super::*;
@@ -59,7 +59,7 @@ fn what_waits_and_what_finds_no_room() {
     let mut shaped = vec![(0, 1250); 5];
     shaped.push((60, 2501));
     // The packet in transmission does not count as queued, and one that comes when it ends finds its place free. Two pass a
-    // shaper at 10 Mbit/s, and tokens for the third come after 10 ms; what is larger than its bucket never passes. The mean
+    // shaper at 10 Mbit/s, and tokens for the third come after 10 ms; a packet larger than its bucket never passes. The mean
     // over 10 ms: 2500 B wait for one and 1250 B for another.
     for (config, offered, arrive, most, mean) in [
         (packets(2), vec![(0, 1250); 5], vec![1, 2, 3], (2, 2500), 375),
@@ -95,7 +95,7 @@ fn without_a_rate_it_only_delays_and_without_an_end_to_an_outage_nothing_comes()
     }
 }
 
-/// Tokens come when the link is down: what is then waited for is not booked, and nobody was busy for less than no time.
+/// Tokens come when the link is down: the wait for the link is not booked, and no busy time is negative.
 #[test]
 fn an_outage_that_lies_ahead_is_no_busy_time() {
     let to = |at, rate| Change { at: ms(at), rate: Some(Rate::ip(rate)), delay: None };
@@ -109,8 +109,8 @@ fn an_outage_that_lies_ahead_is_no_busy_time() {
     }
 }
 
-/// 1250 B are 1 ms of 10 Mbit/s, and of the policer's 5 Mbit/s 2 ms: beyond its burst of two packets it drops what comes too
-/// early. What is dropped before the queue takes no time of the transmitter and no tokens.
+/// 1250 B are 1 ms of 10 Mbit/s, and of the policer's 5 Mbit/s 2 ms: beyond its burst of two packets it drops those that come too
+/// early. A packet dropped before the queue takes no time of the transmitter and no tokens.
 #[test]
 fn a_policer_and_an_mtu_drop_before_the_queue() {
     let policer = Some(TokenBucket { rate: Rate::ip(5_000_000), burst: Bytes(2_500) });
@@ -131,7 +131,7 @@ fn a_policer_and_an_mtu_drop_before_the_queue() {
     }
 }
 
-/// A hundred packets in as many milliseconds, later by up to 20 ms: all arrive in that time; who comes how much later does not
+/// A hundred packets in as many milliseconds, later by up to 20 ms: all arrive in that time; their jitter does not
 /// depend on losses; and without reordering each comes when the latest of those before it does, if not later.
 #[test]
 fn jitter_delays_each_packet_and_reorders_only_where_it_may() {
@@ -159,7 +159,7 @@ fn jitter_delays_each_packet_and_reorders_only_where_it_may() {
     assert!((30..70).contains(&lossy.len()) && lossy.iter().all(|it| free.contains(it)));
 }
 
-/// Three flows in turn over a link with these channels; how many of each arrive.
+/// Packets that arrive, by flow: three flows in turn over a link with these channels.
 fn survivors(losses: Vec<Loss>) -> ([Vec<u64>; 3], Alone) {
     let mut offered = numbered(&(0..3000).map(|n| (n * 2_000_000, 1250)).collect::<Vec<_>>());
     offered.iter_mut().for_each(|(_, packet)| packet.flow = Flow(number(packet) as u32 % 3));

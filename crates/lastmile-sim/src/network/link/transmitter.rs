@@ -28,7 +28,7 @@ pub struct Change {
 /// Outages that are remembered before those that are over are looked for.
 const MAX_GAPS: usize = 4_096;
 
-/// The rate of a link over time and how far it is booked. What every packet asks for stands first, close together.
+/// The rate of a link over time and its bookings. Fields that every packet needs stand first, close together.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Transmitter {
@@ -38,7 +38,7 @@ pub(super) struct Transmitter {
     /// adds up over a busy period.
     free_at: u64,
     fraction: u64,
-    /// What begins before this begins at once, at the rate that holds.
+    /// A transmission that begins before this begins at once, at the rate that holds.
     plain_until: u64,
     /// Transmission time of the last size seen: whole nanoseconds and the fraction.
     cached: (u32, u64, u64),
@@ -48,8 +48,8 @@ pub(super) struct Transmitter {
     last_arrival: u64,
     next_delay_at: u64,
     next_rate_at: u64,
-    /// What comes at these times. Rates and delays move apart, since the one is read at the start of a transmission and the
-    /// other at its end.
+    /// The values from these times on. Rates and delays change apart: a rate is read at the start of a transmission, a delay
+    /// at its end.
     coming_delay: u64,
     coming_rate: u64,
     delays: IntoIter<(u64, u64)>,
@@ -161,7 +161,7 @@ impl Transmitter {
                 self.gaps.retain(|gap| gap.1 > from);
             }
             self.gaps.push((self.free_at, start));
-            // Whoever asks again, with an earlier time, must not begin within the outage.
+            // A later request with an earlier time must not begin within the outage.
             (self.free_at, self.fraction) = (start, 0);
         }
     }
@@ -198,7 +198,7 @@ impl Transmitter {
         self.free_at
     }
 
-    /// Whether it is busy for a time with each packet, and does not send at moments.
+    /// True if each packet keeps it busy for a time; false if packets leave at moments.
     pub(super) fn is_timed(&self) -> bool {
         self.opportunities.is_none()
     }

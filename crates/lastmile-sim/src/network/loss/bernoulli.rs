@@ -1,4 +1,4 @@
-//! Each packet is lost for itself: what seed papers call the exponential or uniform error model.
+//! Independent losses of packets: seed papers call this the exponential or uniform error model.
 
 use serde::Deserialize;
 

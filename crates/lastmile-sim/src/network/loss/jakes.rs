@@ -25,7 +25,7 @@ use crate::text;
 pub struct Jakes {
     /// Chips per symbol, N.
     pub spreading_gain: u32,
-    /// How many frames the interleaver spreads a frame over.
+    /// Frames over which the interleaver spreads one frame.
     pub interleaver: u32,
     /// Users at once, K.
     pub users: u32,
@@ -46,7 +46,7 @@ pub struct Jakes {
     pub rate: Rate,
     /// After so many frames the fading starts anew with other phases: LDA's trials of 12 s.
     pub trial_frames: u32,
-    /// Which frames decide about a packet.
+    /// Frames that decide about a packet.
     pub covers: Covers,
     /// Each packet is a frame, whenever it comes, as in a recording of frames that is played back packet by packet.
     pub per_packet: bool,
@@ -138,7 +138,7 @@ struct Fading {
     seed: u64,
     name: String,
     trial: Option<u64>,
-    /// What pairs of oscillators add to the mean power of a trial's frames.
+    /// Contributions of pairs of oscillators to the mean power of a trial's frames.
     pairs: Vec<Pair>,
     /// Mean powers of the last frames asked for, by (trial, frame).
     powers: std::collections::VecDeque<((u64, i64), f64)>,

@@ -8,7 +8,7 @@ use crate::network::config_error::{ConfigError, probability, require};
 use crate::rng::Stream;
 use crate::text;
 
-/// A channel that is good and bad in turn, whether packets come or not.
+/// A channel that is good and bad in turn, with or without packets.
 ///
 /// Share of bad time: bad / (good + bad). Under [`Covers::Whole`] a packet of duration d meets a bad moment with
 /// probability 1 - good / (good + bad) exp(-d / good).
@@ -27,7 +27,7 @@ pub struct MarkovTime {
     /// Probability that a packet is lost which meets a bad moment.
     #[serde(default = "super::one")]
     pub loss_bad: f64,
-    /// Which moments of a packet count.
+    /// Moments of a packet that count.
     #[serde(default)]
     pub covers: Covers,
 }
@@ -94,7 +94,7 @@ impl Periods {
         }
     }
 
-    /// Whether any moment from `first` to `last` is bad. Times do not go back beyond the packet before.
+    /// True if any moment from `first` to `last` is bad. Times do not go back beyond the packet before.
     fn meets_bad(&mut self, first: u64, last: u64, looks: &mut u64) -> bool {
         let mut drawn = 0;
         while self.changes_at <= first {

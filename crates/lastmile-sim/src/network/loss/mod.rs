@@ -1,7 +1,7 @@
 //! Channels that lose packets: one error model per file, on all of a link's packets or on single flows.
 //!
 //! A model in packets moves on with every packet that meets it, also one that another has lost; a model in time goes its own
-//! way, whether packets come or not. Each draws from a stream of its own. `docs/architecture.md` says why.
+//! way, with or without packets. Each draws from a stream of its own. `docs/architecture.md` says why.
 
 use lastmile::node::Flow;
 use lastmile::time::Span;
@@ -22,10 +22,10 @@ pub use jakes::Jakes;
 pub use markov::MarkovTime;
 pub use pattern::Pattern;
 
-/// What follows from the list of models: the enum that files name, and who is asked.
+/// Code that follows from the list of models: the enum that files name, and the way to a model's parameters.
 macro_rules! models {
     ($($(#[$doc:meta])* $model:ident),+ $(,)?) => {
-        /// How a channel decides about a packet's fate. In files a table with `kind`.
+        /// Error model of a channel: it decides about each packet. In files a table with `kind`.
         #[derive(Clone, Debug, PartialEq, Deserialize)]
         #[serde(tag = "kind", rename_all = "kebab-case")]
         #[non_exhaustive]
@@ -73,11 +73,11 @@ trait Parameters {
 
 /// A model at work.
 trait State: core::fmt::Debug + Send {
-    /// Whether a packet is lost; counts what had to be looked at for that.
+    /// True if a packet is lost; adds to `looks` the steps that this took.
     fn loses(&mut self, air: Air, looks: &mut u64) -> bool;
 }
 
-/// Where a channel loses packets.
+/// Place of a channel on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossPlace {
@@ -88,7 +88,7 @@ pub enum LossPlace {
     After,
 }
 
-/// Which part of its time in the air decides about a packet, for models in time.
+/// Part of a packet's time in the air that decides about it, for models in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Covers {
@@ -104,15 +104,15 @@ pub enum Covers {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// How it decides.
+    /// Its error model.
     pub model: ErrorModel,
-    /// Where it stands.
+    /// Its place on the link.
     #[serde(default)]
     pub place: LossPlace,
     /// The numbers of the [flows](lastmile::node::Flow) whose packets alone meet it; none means all packets.
     #[serde(default)]
     pub flows: Vec<u32>,
-    /// What its random draws are called after, so that they stay the same when other channels come and go.
+    /// Name of its random stream: its draws stay the same when other channels come and go.
     /// Without a name it is the channel's place in the list.
     #[serde(default)]
     pub name: String,
@@ -130,7 +130,7 @@ impl Loss {
 }
 
 impl ErrorModel {
-    /// Which it loses of so many packets that go one after the other, each in the air for that long.
+    /// Losses among so many packets that go one after the other, each in the air for that long; true is lost.
     pub fn lost(&self, seed: u64, air: Span, packets: u64) -> Vec<bool> {
         let (mut state, air) = (self.parameters().state(seed, "alone"), air.as_nanos().unsigned_abs());
         let at = |packet: u64| Air { starts: packet * air, ends: (packet + 1) * air - 1 };
@@ -138,7 +138,7 @@ impl ErrorModel {
     }
 }
 
-/// When a packet is in the air.
+/// Time of a packet in the air, ns.
 #[derive(Clone, Copy, Debug)]
 struct Air {
     starts: u64,
@@ -159,19 +159,19 @@ impl Air {
     }
 }
 
-/// Two states in time on the air of a station, whoever sends there.
+/// Two states in time on the air of a station, for every sender.
 #[derive(Debug)]
 pub(in crate::network) struct Fading(Box<dyn State>);
 
 impl Fading {
     /// # Errors
-    /// Where the model has impossible values.
+    /// If the model has impossible values.
     pub(in crate::network) fn new(model: &MarkovTime, seed: u64, name: &str) -> Result<Fading, ConfigError> {
         model.check()?;
         Ok(Fading(model.state(seed, name)))
     }
 
-    /// Whether a frame is destroyed that is on the air between these times. They go forwards from frame to frame.
+    /// True if a frame that is on the air between these times is destroyed. Times go forwards from frame to frame.
     pub(in crate::network) fn destroys(&mut self, starts: u64, ends: u64) -> bool {
         self.0.loses(Air { starts, ends }, &mut 0)
     }

@@ -9,7 +9,7 @@ use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 use crate::text;
 
-/// A recording of which packets, or which slots of time, were lost.
+/// A recording of lost packets, or of lost slots of time.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
@@ -20,7 +20,7 @@ pub struct Pattern {
     /// The length of a slot. Without one the pattern counts packets.
     #[serde(default, deserialize_with = "text::optional")]
     pub slot: Option<Span>,
-    /// Which slots decide about a packet.
+    /// Slots that decide about a packet.
     #[serde(default)]
     pub covers: Covers,
     /// Begin at a random place, another one for each seed.

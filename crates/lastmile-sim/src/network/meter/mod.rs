@@ -1,6 +1,6 @@
 //! [`Meter`]: the truth beside an estimate, read from a link's queue, since an endpoint's clock errs: the spare rate between the
 //! first and the last packet of a probing stream in the order of the queue, its own packets excluded. For n packets of one size
-//! that arrive at the link's rate, k others among them, it is C (1 - k / (n - 1)): what WBest's fluid model yields.
+//! that arrive at the link's rate, k others among them, it is C (1 - k / (n - 1)), as in WBest's fluid model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ mod profile;
 
 pub(crate) use profile::Profile;
 
-/// What a truth is about: IP packets of a size, however long, or bursts of them of so many bytes. A capacity is of bursts that meet a
-/// shaper's full bucket, what is spare of such as meet what others have left in it.
+/// Packets that a truth is about: IP packets of a size, in any number, or bursts of so many bytes. A capacity is of bursts that meet
+/// a shaper's full bucket, a spare rate of bursts that meet what others have left in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packets {
     /// Of one, at the IP layer.
@@ -34,10 +34,10 @@ impl From<Bytes> for Packets {
 /// Reads stream number and index out of a probe's UDP payload; `None` for everything else.
 pub type ReadProbe = fn(&[u8]) -> Option<(u32, u16)>;
 
-/// What a meter watches.
+/// Configuration of a meter.
 #[derive(Clone, Debug)]
 pub struct MeterConfig {
-    /// The measured flow. Its packets are never cross traffic, whether probes or requests.
+    /// The measured flow. Its packets, probes and requests alike, are never cross traffic.
     pub flow: Flow,
     /// Recognises its probes.
     pub read: ReadProbe,
@@ -182,20 +182,20 @@ impl Meter {
         }
     }
 
-    /// What the link could carry of such packets in the window of a stream.
+    /// Capacity of the link for such packets in the window of a stream.
     ///
     /// # Errors
-    /// Where the stream was not seen, or nothing limits the link.
+    /// If the stream was not seen, or nothing limits the link.
     pub fn capacity(&self, stream: u32, of: impl Into<Packets>) -> Result<Rate, TruthError> {
         let window = self.stream(stream)?;
         self.capacity_between(window.first, window.last, of)
     }
 
-    /// What the link could carry of such packets between two times; where they are the same, its
+    /// Capacity of the link for such packets between two times; if they are the same, its
     /// rate at that time.
     ///
     /// # Errors
-    /// Where nothing limits the link.
+    /// If nothing limits the link.
     pub fn capacity_between(&self, from: Time, to: Time, of: impl Into<Packets>) -> Result<Rate, TruthError> {
         let of = of.into();
         Ok(Rate::ip(1).scaled(self.rate_between(from, to, of, 0.0)? * self.ip_share(of.ip_size)))

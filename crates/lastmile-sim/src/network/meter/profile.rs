@@ -1,4 +1,4 @@
-//! [`Profile`]: what a link may send over time.
+//! [`Profile`]: capacity of a link over time.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use lastmile::units::Rate;
 use crate::network::queue::{QueueLimit, TokenBucket};
 use crate::network::trace::Trace;
 
-/// Where nothing limits.
+/// A rate without a limit.
 const UNLIMITED: u64 = u64::MAX;
 
-/// The rate of a link over time: its schedule and its shaper. What lasts is no more than tokens come
-/// in: a shaper's credit, once spent, must be saved up again. A burst may be sent with it.
+/// The rate of a link over time: its schedule and its shaper. The lasting rate is at most the token rate: a shaper's
+/// credit, once spent, must be saved up again. A burst may be sent with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     /// (from when, bit/s), in order; the first holds from the start.
@@ -19,15 +19,15 @@ pub(crate) struct Profile {
     /// The token rate, and the bytes that a full bucket lets through.
     tokens: u64,
     bucket: u64,
-    /// What waits for tokens at most.
+    /// Limit of the queue for tokens.
     queue: QueueLimit,
     /// A trace that says the rate instead.
     trace: Option<Arc<Trace>>,
 }
 
 impl Profile {
-    /// Of a link with that rate, a shaper with the queue before it or a policer without one, and changes of the rate, in any order, of which of
-    /// two at one time the later in the list holds; or a trace that says the rate instead.
+    /// Profile of a link with that rate, a shaper with the queue before it or a policer without one, and changes of the rate in any
+    /// order; of two at one time the later in the list holds. A trace, if given, says the rate instead.
     pub(crate) fn new(
         rate: Option<Rate>,
         shaper: Option<(&TokenBucket, QueueLimit)>,
@@ -45,12 +45,12 @@ impl Profile {
         Profile { steps, tokens, bucket, queue, trace }
     }
 
-    /// Whether tokens limit it.
+    /// True if tokens limit it.
     pub(crate) fn is_shaped(&self) -> bool {
         self.tokens != UNLIMITED
     }
 
-    /// Whether it ever limits anything.
+    /// True if it ever limits anything.
     pub(crate) fn limits(&self) -> bool {
         self.trace.is_some() || self.is_shaped() || self.steps.iter().any(|step| step.1 != UNLIMITED)
     }

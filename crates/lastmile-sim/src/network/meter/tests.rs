@@ -61,7 +61,7 @@ fn a_full_log_says_so_and_leaves_streams_right() {
     let full = meter.spare_between(Time::ZERO, Time::from_nanos(5), Bytes(50));
     assert_eq!(full, Err(TruthError::Full(2)));
     assert!(meter.spare_between(Time::ZERO, Time::from_nanos(1), Bytes(50)).is_ok());
-    // What a shaper's bucket holds later depends on all who came before.
+    // The content of a shaper's bucket depends on all earlier arrivals.
     let shaper = Some(TokenBucket { rate: Rate::ip(1_000_000), burst: Bytes(1_000) });
     let rate = Some(Rate::ip(8_000_000));
     let profile = (LinkConfig { rate, shaper, ..Default::default() }).profile();

@@ -1,6 +1,6 @@
-//! A token bucket: the path of an operator's speed limit. A burst passes at the link's rate, what follows at the token
-//! rate; this credit is what makes packet pairs overrate such links. Between the queue and the transmitter it is a shaper, as
-//! Linux's `tbf`, for whose tokens packets wait. Before the queue it is a policer, which drops what finds none.
+//! A token bucket: the path of an operator's speed limit. A burst passes at the link's rate, later packets at the token
+//! rate; this credit makes packet pairs overrate such links. Between the queue and the transmitter it is a shaper, as
+//! Linux's `tbf`: packets wait for its tokens. Before the queue it is a policer: packets without tokens are dropped.
 
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
@@ -12,10 +12,10 @@ use crate::text;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenBucket {
-    /// How fast tokens come, counted as on the wire.
+    /// Token rate, counted as on the wire.
     #[serde(deserialize_with = "text::unit")]
     pub rate: Rate,
-    /// How many tokens gather at most. A packet on the wire that is larger never passes and is dropped.
+    /// Size of the bucket: the most tokens that gather. A packet larger than this on the wire never passes and is dropped.
     #[serde(deserialize_with = "text::unit")]
     pub burst: Bytes,
 }
@@ -61,7 +61,7 @@ impl Bucket {
         from.saturating_add(u64::try_from(missing.div_ceil(self.rate)).unwrap_or(u64::MAX))
     }
 
-    /// Whether there are tokens for `wire` bytes at `now`, which are spent then.
+    /// True if there are tokens for `wire` bytes at `now`; they are spent then.
     pub(crate) fn admits(&mut self, now: u64, wire: u32) -> bool {
         let admits = self.ready(now, wire) <= now;
         if admits {

@@ -1,4 +1,4 @@
-//! Controlled Delay: RFC 8289, with ECN as its section 5 allows: what would be dropped is marked instead.
+//! Controlled Delay: RFC 8289, with ECN as its section 5 allows: packets to be dropped are marked instead.
 //!
 //! The square root of the control law is exact. Linux and ns-3 take one step of Newton's method per drop, which brings
 //! the third drop after 50 ms instead of 70.7; 2 to 8 % more drops follow in an overload that lasts.

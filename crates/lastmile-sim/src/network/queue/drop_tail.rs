@@ -1,4 +1,4 @@
-//! Drop-tail: what finds no room is dropped. Where nothing else asks for an event per dequeue a link computes its
+//! Drop-tail: packets that find no room are dropped. If nothing else asks for an event per dequeue, a link computes its
 //! departures beforehand, and this costs nothing.
 
 use lastmile::units::Rate;

@@ -6,7 +6,7 @@ use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
 use crate::rng::Stream;
 
 lastmile::options! {
-    /// Which packets it drops.
+    /// Drops every `n`th packet.
     pub struct EveryNth {
         /// One of so many packets is dropped
         n: u32 [1..=1_000_000] = 10, "an example";
@@ -23,7 +23,7 @@ impl Parameters for EveryNth {
     }
 }
 
-/// How many came since the last drop.
+/// Count of packets since the last drop.
 #[derive(Debug)]
 pub(crate) struct State {
     n: u32,

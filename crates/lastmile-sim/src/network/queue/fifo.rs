@@ -8,7 +8,7 @@ use super::{Ahead, Fate, Queue};
 use crate::network::lost::LossCause;
 use crate::network::packets::Parcel;
 
-/// What becomes of a packet that enters.
+/// Fate of a packet that enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Accept,
@@ -24,7 +24,7 @@ impl Verdict {
     }
 }
 
-/// What waits.
+/// A waiting packet.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     /// When it came.
@@ -65,7 +65,7 @@ impl Fifo {
     }
 }
 
-/// What a discipline decides of the packets of one queue.
+/// Decisions of a discipline about the packets of one queue.
 pub(crate) trait Law {
     /// Judges a packet that enters.
     fn enqueue(&mut self, _now: u64, _ahead: Ahead, _packet: &Waiting) -> Verdict {

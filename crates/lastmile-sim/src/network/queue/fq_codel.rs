@@ -157,7 +157,7 @@ impl State {
 impl Queue for State {
     fn enqueue(&mut self, _now: u64, ahead: Ahead, packet: Waiting, fate: &mut impl Fate) -> bool {
         let number = self.classify(fate.datagram(&packet));
-        // What was fetched and waits for tokens takes room too.
+        // A fetched packet that waits for tokens takes room too.
         let elsewhere = (ahead.packets - self.packets as u32, ahead.bytes - self.bytes);
         self.packets += 1;
         self.bytes += u64::from(packet.wire);
@@ -262,7 +262,7 @@ mod tests {
         // further quantum; three of 757, then two.
         let turns = sent(&mut fq, &mut noted, 8);
         assert_eq!(turns, [large, large, small, small, small, large, small, small]);
-        // What has just become busy is served at once, and once: its queue is then an old one.
+        // A queue that has just become busy is served at once, and once: it is then an old one.
         enqueue(&mut fq, &mut noted, late, 100);
         assert_eq!(sent(&mut fq, &mut noted, 3), [late, large, small]);
         enqueue(&mut fq, &mut noted, late, 100);

@@ -1,4 +1,4 @@
-//! [`QueueLimit`]: how much may wait.
+//! [`QueueLimit`]: the most that may wait.
 
 use core::str::FromStr;
 
@@ -6,7 +6,7 @@ use lastmile::options::{Kind, OptionType, Scalar};
 use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
 
-/// How much may wait. In files "50 packets" or "60 kB".
+/// The most that may wait. In files "50 packets" or "60 kB".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// So many packets of whatever size.
@@ -25,7 +25,7 @@ impl Default for QueueLimit {
 }
 
 impl QueueLimit {
-    /// Whether this, as a threshold, is above what a queue of that limit can hold.
+    /// True if this, as a threshold, is above the most that a queue of that limit can hold.
     pub(crate) fn exceeds(self, limit: QueueLimit) -> bool {
         match (self, limit) {
             (QueueLimit::Packets(threshold), QueueLimit::Packets(limit)) => threshold > limit,
@@ -40,7 +40,7 @@ impl QueueLimit {
         }
     }
 
-    /// Whether a packet of `wire` bytes finds no room behind what waits.
+    /// True if a packet of `wire` bytes finds no room behind `packets` waiting packets of `bytes` bytes in all.
     #[inline]
     pub(crate) fn is_full(self, packets: u32, bytes: u64, wire: u32) -> bool {
         match self {

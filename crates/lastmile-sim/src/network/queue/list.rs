@@ -1,10 +1,10 @@
-//! What follows from the list of disciplines: their files, the enum that scenario files name, and what is at work.
+//! Code that follows from the list of disciplines: their files, the enum that scenario files name, and the queue at work.
 
 macro_rules! disciplines {
     ($($(#[$attr:meta])* $file:ident::$name:ident $(($beside:ident))?),+ $(,)?) => {
         $($(#[$attr])* mod $file; $(#[$attr])* pub use $file::$name; $(pub use $file::$beside;)?)+
 
-        /// What a queue does before it is full, and in which order it sends.
+        /// Drops and marks of a queue before it is full, and its order of sending.
         #[derive(Clone, Debug, PartialEq, Deserialize)]
         #[serde(try_from = "Table")]
         #[non_exhaustive]

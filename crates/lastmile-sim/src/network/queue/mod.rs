@@ -1,4 +1,4 @@
-//! What a queue drops or marks before it is full, and in which order it sends: one discipline per file; and the token bucket
+//! Queue disciplines, one per file: drops and marks before a queue is full, and the order of sending. Also the token bucket
 //! of the shaper behind it, or of the policer before it.
 //!
 //! A discipline is its `Parameters`, which its file declares as options, and a `Queue` at work. Most are a `Law` over
@@ -41,11 +41,11 @@ disciplines! {
 
 /// The parameters of a discipline.
 pub(crate) trait Parameters: Options {
-    /// What is at work with them.
+    /// The queue at work with them.
     type Queue: Queue;
     /// Its name in files.
     const KIND: &'static str;
-    /// Where it comes from.
+    /// Its source, such as an RFC.
     const SOURCE: &'static str;
 
     fn queue(&self, rate: Option<Rate>, random: Stream) -> Self::Queue;
@@ -95,7 +95,7 @@ pub(crate) trait Queue {
     }
 }
 
-/// What waits before a packet that enters: also the one that was fetched and waits for a shaper's tokens.
+/// Packets that wait before one that enters, with the fetched one that waits for a shaper's tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ahead {
     pub(crate) packets: u32,
@@ -104,7 +104,7 @@ pub(crate) struct Ahead {
     pub(crate) full: bool,
 }
 
-/// What a queue does to packets, told to the link.
+/// Actions of a queue on packets, told to the link.
 pub(crate) trait Fate {
     fn drop(&mut self, packet: Waiting, cause: LossCause);
 

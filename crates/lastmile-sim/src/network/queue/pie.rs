@@ -50,7 +50,7 @@ impl Parameters for Pie {
     }
 }
 
-/// What moves from update to update.
+/// State that each update renews.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Control {
     /// drop_prob_.
@@ -93,7 +93,7 @@ impl State {
         }
     }
 
-    /// Whether a latency is below half of the target.
+    /// True if a latency is below half of the target.
     fn is_low(&self, delay: f64) -> bool {
         delay < self.target / 2.0
     }
@@ -137,7 +137,7 @@ impl State {
         Control { probability, before: self.delay, burst }
     }
 
-    /// [section 4.1; derandomized 5.4]: whether a packet that enters is to be dropped.
+    /// [section 4.1; derandomized 5.4]: true if a packet that enters is to be dropped.
     fn drops(&mut self, bytes: u64) -> bool {
         let Control { probability, before, burst } = self.control;
         if burst > 0 || self.is_low(before) && probability < 0.2 || bytes <= 2 * self.config.mean_packet.0 {

@@ -37,7 +37,7 @@ lastmile::options! {
         ecn: bool = false, "RFC 3168, section 7";
         /// Chance decides also where the average is beyond the range of the probability
         ///
-        /// The probability is one there: what can be marked is marked, and after a drop or a mark `wait` and byte mode
+        /// The probability is one there: a packet that can be marked is marked, and after a drop or a mark `wait` and byte mode
         /// let packets pass, small ones more often. Without it all are dropped there, also what could be marked (RFC
         /// 3168, section 7). ns-2's `use_mark_p_`, which is on there unless told otherwise, with and without ECN.
         chance_beyond_max: bool = false, "ns-2: use_mark_p_";

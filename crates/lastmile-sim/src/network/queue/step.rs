@@ -51,7 +51,7 @@ impl OptionType for StepThreshold {
 }
 
 lastmile::options! {
-    /// A step-marking queue. What is not marked is dropped only when the queue is full.
+    /// A step-marking queue. Packets that cannot be marked are dropped only when the queue is full.
     pub struct Step {
         /// Wait of a packet, or queue behind it, beyond which it is marked; below what the queue holds
         threshold: StepThreshold = StepThreshold::Sojourn(Span::from_millis(1)), "RFC 9332: an example";

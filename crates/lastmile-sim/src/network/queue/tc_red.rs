@@ -1,6 +1,6 @@
 //! Random Early Detection with the parameters of Linux's `tc ... red` (man page tc-red(8)): the average in
 //! bytes, a weight that is a power of two chosen from `burst`, never gentle; adaptive as its page says.
-//! What differs from the kernel is in docs/scenarios.md.
+//! Differences from the kernel are in docs/scenarios.md.
 
 use lastmile::node::Ecn;
 use lastmile::units::{Bytes, Rate};
@@ -12,7 +12,7 @@ use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 
 lastmile::options! {
-    /// The line `tc qdisc add ... red`, with its names; the defaults are what `tc` takes for that which is not said.
+    /// The line `tc qdisc add ... red`, with its names; the defaults are those of `tc` for options left out.
     pub struct TcRed {
         /// Beyond this many bytes nothing enters; takes the place of the link's `queue`
         limit: Bytes = Bytes(240_000), "`tc`";
@@ -98,9 +98,9 @@ impl Parameters for TcRed {
     }
 }
 
-/// How often the probability adapts.
+/// Interval between adaptations of the probability, ns.
 const ADAPTS_EVERY: u64 = 500_000_000;
-/// The range in which it does; the lower end is also the largest step upwards.
+/// Range of the adapted probability; the lower end is also the largest step upwards.
 const LEAST: f64 = 0.01;
 const MOST: f64 = 0.5;
 

@@ -1,4 +1,4 @@
-//! What tests of disciplines need: packets that wait, and a link that notes what becomes of them.
+//! Helpers for tests of disciplines: waiting packets, and a link that notes their fates.
 
 use lastmile::node::{Datagram, Ecn, Model, Payload};
 use lastmile::options::Scalar;

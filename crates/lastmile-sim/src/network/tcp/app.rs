@@ -1,4 +1,4 @@
-//! [`App`]: what a sender has to send, and when.
+//! [`App`]: the data that a sender has to send, and their times.
 
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
@@ -8,7 +8,7 @@ use crate::network::config_error::{ConfigError, require};
 use crate::rng::Stream;
 use crate::text;
 
-/// What a sender has to send.
+/// Data that a sender has to send.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum App {
@@ -65,7 +65,7 @@ pub struct FileSize {
     pub max: Bytes,
 }
 
-/// An [`App`] at work: how many segments there are to send.
+/// An [`App`] at work: the number of segments to send.
 #[derive(Debug)]
 pub(super) struct Supply {
     app: App,

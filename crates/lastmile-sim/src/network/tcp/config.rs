@@ -9,7 +9,7 @@ use super::packet::MAX_WINDOW;
 use crate::network::config_error::{ConfigError, require};
 use crate::text;
 
-/// How lost segments are found and sent again.
+/// Detection and retransmission of lost segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recovery {
@@ -27,21 +27,21 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// Whether the receiver sends blocks.
+    /// True if the receiver sends SACK blocks.
     pub(super) fn has_blocks(self) -> bool {
         matches!(self, Recovery::Sack | Recovery::Sack1)
     }
 }
 
-/// What a connection does. `Default` is what the standards say; where they leave a choice, the field says what was
+/// Behaviour of a connection. `Default` follows the standards; if they leave a choice, the field names the one
 /// taken. `docs/scenarios.md` says more of each.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct TcpConfig {
-    /// How the window grows and shrinks: a name, or a table `{ binomial = { a = 1.0, b = 0.667, k = 1, l = 0 } }`.
+    /// Window law: a name, or a table `{ binomial = { a = 1.0, b = 0.667, k = 1, l = 0 } }`.
     #[serde(deserialize_with = "law")]
     pub law: LawConfig,
-    /// How losses are repaired.
+    /// Loss recovery.
     pub recovery: Recovery,
     /// Data bytes of a full segment.
     #[serde(deserialize_with = "text::unit")]
@@ -55,18 +55,18 @@ pub struct TcpConfig {
     pub initial_ssthresh: Option<u32>,
     /// The receiver's window, in segments, at most [`MAX_WINDOW`](super::MAX_WINDOW): no limit on most paths.
     pub max_window: u32,
-    /// How long an ACK may wait for a second segment (RFC 1122, section 4.2.3.2: less than 500 ms); zero acknowledges each.
+    /// Longest wait of an ACK for a second segment (RFC 1122, section 4.2.3.2: less than 500 ms); zero acknowledges each.
     #[serde(deserialize_with = "text::unit")]
     pub delayed_ack: Span,
-    /// Whether segments that arrive while others are missing are acknowledged at once even where they are next in
+    /// True if segments that arrive while others are missing are acknowledged at once, even the next in
     /// order (RFC 5681, section 4.2).
     pub ack_gaps_at_once: bool,
-    /// With SACK, whether a segment that was sent again is lost again once one that left after it has arrived (RFC 8985,
+    /// With SACK: true if a segment sent again is lost again once one that left after it has arrived (RFC 8985,
     /// section 6.2, step 5, without a window for reordering), and the window is reduced again (RFC 5681, section 4.3).
     pub rack_retransmissions: bool,
     /// With Reno, Vegas' retransmission (Brakmo and Peterson 1995, section 3.1).
     pub fine_timeouts: bool,
-    /// Whether the first two duplicate ACKs let a new segment out each (RFC 3042).
+    /// True if the first two duplicate ACKs let a new segment out each (RFC 3042).
     pub limited_transmit: bool,
     /// The least retransmission timeout (RFC 6298, rule 2.4). Linux and ns-2 have 200 ms.
     #[serde(deserialize_with = "text::unit")]
@@ -80,17 +80,17 @@ pub struct TcpConfig {
     /// The tick of the clock that round-trip times are taken with; zero is exact. Old BSDs had 500 ms.
     #[serde(deserialize_with = "text::unit")]
     pub tick: Span,
-    /// Whether every ACK gives a round-trip time (RFC 7323) instead of one segment at a time (Karn's rule applies).
+    /// True if every ACK gives a round-trip time (RFC 7323); otherwise one segment at a time does (Karn's rule applies).
     pub timestamps: bool,
-    /// How many acknowledged segments of one ACK the window counts (RFC 3465's L); without it one (RFC 5681).
+    /// Most acknowledged segments of one ACK that the window counts (RFC 3465's L); without it one (RFC 5681).
     pub byte_counting: Option<u32>,
-    /// Whether marks are taken (RFC 3168).
+    /// True if the connection uses ECN (RFC 3168).
     pub ecn: bool,
-    /// Whether the threshold stays what it is when a segment times out again (RFC 5681, section 3.1).
+    /// True if the threshold stays the same when a segment times out again (RFC 5681, section 3.1).
     pub hold_ssthresh: bool,
     /// The least window after a loss that duplicate ACKs tell of, in segments (RFC 5681, equation 4). ns-2 has one and a half.
     pub min_loss_window: u32,
-    /// Whether what NewReno's partial ACKs take out of the window beyond its inflation stays out when recovery ends, as in
+    /// True if segments that NewReno's partial ACKs take out of the window beyond its inflation stay out after recovery, as in
     /// ns-2; otherwise the window is the threshold then (RFC 6582, section 3.2, step 3).
     pub deflation_stays: bool,
     /// The most segments that one ACK lets out during NewReno's fast recovery; none by default. ns-2 has two.
@@ -127,14 +127,14 @@ impl Default for TcpConfig {
     }
 }
 
-/// What implementations do unless told otherwise: the names that a scenario's `preset` may have, and their keys of
+/// Defaults of implementations: the names that a scenario's `preset` may have, and their keys of
 /// [`TcpConfig`].
 ///
 /// - `linux`: CUBIC, SACK with RACK's rule for what was sent again, timestamps, an initial window of ten, ACKs delayed by 40 ms at
 ///   most, each of which counts for all that it acknowledges. Linux' HyStart, pacing, tail loss probes, undoing of what was no
 ///   loss, and its quick ACKs at the start are not modelled.
 /// - `ns2`: ns-2 2.35, an ACK for each segment, a minimum timeout of 200 ms on a clock of 10 ms, 3 s before the first
-///   round-trip time, an initial window of two. Its window of 20 is left out, and which of its agents is meant: Sack1 is
+///   round-trip time, an initial window of two. Its window of 20 and the choice of an agent are left out: Sack1 is
 ///   [`Recovery::Sack1`]; its Vegas has no limited transmit.
 pub const PRESETS: [(&str, &str); 2] = [("linux", LINUX), ("ns2", NS2)];
 

@@ -2,7 +2,7 @@
 //!
 //! The growth and shrinking of the window is a law of [`lastmile::control::window`]; sequence numbers, ACKs, the
 //! retransmission timer and loss recovery are here. Sequence numbers count segments, there is no handshake and no
-//! closing, and data goes one way, as in ns-2's one-way TCP. What differs between implementations is an option of
+//! closing, and data goes one way, as in ns-2's one-way TCP. Differences between implementations are options of
 //! [`TcpConfig`], whose defaults are the standards'; [`PRESETS`] are Linux' and ns-2's.
 mod app;
 mod config;

@@ -1,4 +1,4 @@
-//! How a segment or an ACK stands in a [`Model`]'s four words.
+//! Layout of a segment or an ACK in a [`Model`]'s four words.
 //!
 //! | word | segment | ACK |
 //! |---|---|---|
@@ -10,7 +10,7 @@ use lastmile::node::Model;
 
 /// Sequence numbers count segments and stay below this.
 pub(super) const MAX_SEQ: u64 = 1 << 48;
-/// The largest window, in segments: what a SACK block can reach.
+/// The largest window, in segments: the reach of a SACK block.
 pub const MAX_WINDOW: u32 = (1 << 21) - 1;
 /// As many SACK blocks as fit into TCP's options beside timestamps (RFC 2018, section 3).
 pub(crate) const MAX_BLOCKS: usize = 3;

@@ -9,7 +9,7 @@ use lastmile::units::Bytes;
 use super::packet::{Ack, Blocks, Segment};
 use super::{Ends, TcpConfig};
 
-/// What a receiver has seen.
+/// Totals of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
     /// Segments.
@@ -51,15 +51,15 @@ pub struct Receiver {
     ack_now: bool,
     timestamps: bool,
     /// Departure of the segment that the ACK echoes. With timestamps the earliest not yet acknowledged (RFC 7323,
-    /// section 4.3), so that the timer allows for the delay of ACKs; without them the latest, which is what a sender
-    /// knows that notes when each left, and has no such delay in it.
+    /// section 4.3), so that the timer allows for the delay of ACKs. Without them the latest: a sender that notes each
+    /// departure knows that one, and it has no such delay in it.
     echo: Option<u64>,
     ece: bool,
     counters: ReceiverCounters,
 }
 
 impl Receiver {
-    /// What it notes of the segments that are not in order, in bytes.
+    /// Memory for segments out of order, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.beyond.len() as u64 * 80
     }
@@ -85,7 +85,7 @@ impl Receiver {
         }
     }
 
-    /// What it has seen.
+    /// Totals so far.
     pub fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
@@ -183,7 +183,7 @@ impl Receiver {
         self.ends.ack(now, ack.model(self.header))
     }
 
-    /// What it sends next, or when it will.
+    /// The next ACK, or the time at which it is due.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Output {
         if self.ack_now || self.due.is_some_and(|due| due <= now.as_nanos()) {

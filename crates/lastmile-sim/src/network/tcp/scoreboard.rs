@@ -1,4 +1,4 @@
-//! [`Scoreboard`]: which of the segments under way have arrived, by SACK (RFC 6675, sections 2 to 4).
+//! [`Scoreboard`]: arrivals of the segments under way, by SACK (RFC 6675, sections 2 to 4).
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub(super) struct Scoreboard {
     judged: u64,
     /// Below it no segment is lost and not resent.
     hole: u64,
-    /// The last ACK's blocks: what they report is sacked, and the next ACK mostly reports it again.
+    /// The last ACK's blocks: their segments are sacked, and the next ACK mostly reports them again.
     known: Blocks,
 }
 
@@ -144,12 +144,12 @@ impl Scoreboard {
         }
     }
 
-    /// Whether the first unacknowledged segment is lost.
+    /// True if the first unacknowledged segment is lost.
     pub(super) fn first_lost(&self) -> bool {
         self.flags.front().is_some_and(|flags| flags & LOST != 0)
     }
 
-    /// Whether it was sent again, and is not known to have arrived.
+    /// True if it was sent again, and is not known to have arrived.
     pub(super) fn first_resent(&self) -> bool {
         self.flags.front().is_some_and(|flags| flags & RESENT != 0)
     }
@@ -176,7 +176,7 @@ impl Scoreboard {
         }
     }
 
-    /// `seq`, which was sent again, is lost again; says whether it was not known to have arrived.
+    /// `seq`, sent again before, is lost again; true if it was not known to have arrived.
     pub(super) fn lose_again(&mut self, seq: u64) -> bool {
         if self.flag(seq) & (SACKED | LOST | RESENT) != LOST | RESENT {
             return false;

@@ -40,7 +40,7 @@ impl Exchange {
         Exchange { sender, receiver, ack: None, ends, departed: BTreeMap::new(), sent: vec![], wait: None }
     }
 
-    /// What a segment brings the receiver to acknowledge, if one comes: the next that it expects, and what is in blocks.
+    /// Numbers that the receiver acknowledges after a segment, or after none: the next that it expects, and the blocks.
     fn receive(&mut self, now: Time, mut words: core::str::SplitWhitespace<'_>) -> Vec<u64> {
         if let Some(seq) = words.next() {
             let flags: Vec<&str> = words.collect();

@@ -1,4 +1,4 @@
-//! What connections are described and counted by.
+//! Types that describe and count connections.
 
 use core::net::SocketAddr;
 
@@ -37,7 +37,7 @@ fn transmit(now: Time, (from, to, flow): (SocketAddr, SocketAddr, Flow), ecn: Ec
     Transmit { id: TransmitId::UNTRACKED, at: now, port: PortId(0), datagram }
 }
 
-/// What a sender has done.
+/// Totals of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Segments sent, those sent again included.

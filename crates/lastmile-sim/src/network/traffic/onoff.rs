@@ -10,7 +10,7 @@ use lastmile::time::Span;
 use super::cbr::Cbr;
 use crate::rng::Stream;
 
-/// How the lengths of bursts and silences are distributed.
+/// Distribution of the lengths of bursts and silences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lengths {
     /// Exponential.
@@ -62,7 +62,7 @@ pub(super) struct OnOffLaw {
     config: OnOff,
     peak: Cbr,
     shortest: f64,
-    /// What is left of the burst, in ns.
+    /// Rest of the burst, in ns.
     left: f64,
 }
 

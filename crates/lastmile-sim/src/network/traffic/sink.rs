@@ -4,7 +4,7 @@ use lastmile::node::{Datagram, Payload};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
-/// What a sink has received.
+/// Totals of a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SinkCounters {
     /// Packets.
@@ -36,7 +36,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// What it has received.
+    /// Totals so far.
     pub fn counters(&self) -> &SinkCounters {
         &self.counters
     }

@@ -27,12 +27,12 @@ pub enum Arrivals {
     Trace(Arc<Trace>),
 }
 
-/// What a source sends.
+/// Configuration of a source.
 #[derive(Clone, Debug)]
 pub struct SourceConfig {
     /// When packets are sent.
     pub arrivals: Arrivals,
-    /// How much of IP packets, on the mean.
+    /// Mean rate of IP packets.
     pub rate: Rate,
     /// The size of each, with its IP header.
     pub ip_size: Bytes,

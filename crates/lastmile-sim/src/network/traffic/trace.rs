@@ -10,7 +10,7 @@ pub const MAX_TRACE_PACKETS: usize = 1_000_000;
 
 /// When packets leave, from the start of the flow, and how large they are with their IP header.
 ///
-/// Read from lines of `seconds bytes`; what follows a `#` is a comment.
+/// Read from lines of `seconds bytes`; a `#` begins a comment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace(Vec<(Span, Bytes)>);
 

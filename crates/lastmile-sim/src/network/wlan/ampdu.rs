@@ -1,4 +1,4 @@
-//! Aggregation: which frames of a queue go together (IEEE 802.11-2016, 10.13, 9.7).
+//! Aggregation: the choice of a queue's frames that go together (IEEE 802.11-2016, 10.13, 9.7).
 //!
 //! An A-MPDU has frames for one receiver. Each is acknowledged by itself in the block ack, and only those that
 //! failed are sent again, together with later ones, as far as the block ack's window reaches. The receiver
@@ -20,8 +20,8 @@ pub(super) fn padded(frame: u32) -> u32 {
     DELIMITER + frame.next_multiple_of(4)
 }
 
-/// What goes on the air for the packet at the queue's head: puts the positions into `chosen` and answers the
-/// bytes of the PHY payload. One frame alone goes without delimiter.
+/// Chooses the frames that go on the air with the packet at the queue's head: puts their positions into `chosen` and
+/// answers the bytes of the PHY payload. One frame alone goes without delimiter.
 pub(super) fn assemble(
     queue: &VecDeque<Packet>,
     config: Option<&AmpduConfig>,

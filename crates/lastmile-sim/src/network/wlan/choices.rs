@@ -1,4 +1,4 @@
-//! What a WLAN and its stations may choose between.
+//! Choices of a WLAN and its stations.
 
 use core::fmt::{self, Display};
 
@@ -52,7 +52,7 @@ pub enum SlotTime {
     Long,
 }
 
-/// How 802.11g keeps stations of b from talking over frames that they cannot hear.
+/// Protection of 802.11g's frames from stations of b, which cannot hear them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
@@ -77,7 +77,7 @@ pub enum Band {
     FiveGhz,
 }
 
-/// What stations wait after a collision before they count slots again.
+/// Wait of stations after a collision before they count slots again.
 ///
 /// Published models and programs differ in this; at ten stations it is worth 3 % of the throughput, and where
 /// frames differ in length it decides who gains by a collision. The default is ns-3 3.37's: within 0.5 % of it
@@ -92,7 +92,7 @@ pub enum AfterCollision {
     /// collided, EIFS with an ACK at the ACK's rate for the others.
     Exchange,
     /// Those who collided ACK timeout and DIFS from the end of their own frame, in whole slots; the others
-    /// DIFS, as stations that could not read even the header. Whoever still waits when another begins to send
+    /// DIFS, as stations that could not read even the header. A station that still waits when another begins to send
     /// waits for that instead.
     #[default]
     Timeout,
@@ -101,7 +101,7 @@ pub enum AfterCollision {
     Eifs,
 }
 
-/// How a sender picks the rate of each frame.
+/// A sender's choice of the rate of each frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RateControl {
@@ -112,6 +112,6 @@ pub enum RateControl {
     Arf,
     /// AARF (Lacage, Manshaei and Turletti, 2004), from the station's rate on.
     Aarf,
-    /// Minstrel. How often it sends a frame is its own to say: the retry limits are without meaning.
+    /// Minstrel. It limits the transmissions of a frame itself; `short_retry` still limits requests.
     Minstrel,
 }

@@ -1,4 +1,4 @@
-//! What a scenario file says of a WLAN. Every default is the standard's, or named as ours.
+//! Configuration of a WLAN in a scenario file. Every default is the standard's, or named as ours.
 
 use core::fmt::Display;
 use core::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::network::loss::MarkovTime;
 use crate::network::trace::{Trace, TraceConfig};
 use crate::text;
 
-/// Where a station is heard from: path loss and noise between it and its access point.
+/// Radio channel of a station: path loss and noise between it and its access point.
 ///
 /// ```
 /// let channel = lastmile_sim::network::wlan::ChannelConfig { distance_m: 10.0, ..Default::default() };
@@ -31,11 +31,11 @@ pub struct ChannelConfig {
     pub reference_loss_db: f64,
     /// Exponent of the log-distance law (RFC 8869: 3.0).
     pub exponent: f64,
-    /// What the receiver adds to thermal noise.
+    /// Noise that the receiver adds to thermal noise.
     pub noise_figure_db: f64,
     /// Standard deviation of log-normal shadowing, drawn anew each [`coherence`](ChannelConfig::coherence).
     pub shadowing_db: f64,
-    /// How long the shadowing stays.
+    /// Time for which the shadowing stays.
     #[serde(deserialize_with = "text::unit")]
     pub coherence: Span,
     /// Signal to noise ratio given outright, instead of by distance and power.
@@ -57,7 +57,7 @@ impl Default for ChannelConfig {
     }
 }
 
-/// A change of a client from some time on, both ways. What is not given stays.
+/// A change of a client from some time on, both ways. Values not given stay.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct StationChange {
@@ -112,7 +112,7 @@ pub struct StationConfig {
     /// The rate of frames to it, where it differs.
     #[serde(deserialize_with = "text::optional")]
     pub down_rate: Option<Rate>,
-    /// How rates are picked, both ways: among the rates of the same modulation (DSSS, OFDM, HT) up to
+    /// Rate control, both ways: among the rates of the same modulation (DSSS, OFDM, HT) up to
     /// [`rate`](StationConfig::rate).
     pub rate_control: RateControl,
     /// Packets that its queue holds; WBest's authors found 40 to 300 in access points. The frame on the air counts.
@@ -124,10 +124,10 @@ pub struct StationConfig {
     pub down_frame_error: Option<f64>,
     /// Path loss and noise; without it only [`frame_error`](StationConfig::frame_error) counts.
     pub channel: Option<ChannelConfig>,
-    /// Errors in bursts: what is on the air to it or from it in a bad moment is destroyed, requests to send as well,
-    /// whoever sends; an aggregate as a whole.
+    /// Errors in bursts: a frame on the air to it or from it in a bad moment is destroyed, also a request to send; an
+    /// aggregate as a whole.
     pub markov: Option<MarkovTime>,
-    /// What changes of it during the run.
+    /// Changes of it during the run.
     pub schedule: Vec<StationChange>,
     /// A trace that says its rate, its signal to noise ratio or its distance, instead of `schedule`.
     pub trace: Option<StationTrace>,
@@ -164,7 +164,7 @@ pub struct AmpduConfig {
     /// The longest transmission. 5.484 ms is what the legacy header can announce.
     #[serde(deserialize_with = "text::unit")]
     pub max_duration: Span,
-    /// Whether a sender whose aggregate stays without a block ack asks for it by a request of its own before it
+    /// True if a sender whose aggregate stays without a block ack asks for it by a request of its own before it
     /// sends anything else, as ns-3 does; otherwise it repeats the data. The standard allows both (10.24.7.7). The
     /// request is another access to the medium, and the answer to it ends the doubling of the contention window.
     pub request_block_ack: bool,
@@ -191,7 +191,7 @@ pub struct WlanConfig {
     pub preamble: Preamble,
     /// The slot of g.
     pub slot: SlotTime,
-    /// What g does for stations of b.
+    /// Protection of g from stations of b.
     pub protection: Protection,
     /// The DSSS rate of CTS and RTS that protect: 11 Mbit/s if not given. ns-3 sends them at 1 Mbit/s.
     #[serde(deserialize_with = "text::optional")]
@@ -226,7 +226,7 @@ pub struct WlanConfig {
     /// The rate of all responses, instead of the rule of the basic rates.
     #[serde(deserialize_with = "text::optional")]
     pub ack_rate: Option<Rate>,
-    /// What is waited after a collision.
+    /// Wait after a collision.
     pub after_collision: AfterCollision,
     /// LLC and SNAP before each IP packet.
     #[serde(deserialize_with = "text::unit")]

@@ -1,4 +1,4 @@
-//! What a WLAN counts: packets by fate, transmissions by outcome, and the air by use.
+//! Counters of a WLAN: packets by fate, transmissions by outcome, and the air by use.
 
 use lastmile::time::Span;
 use lastmile::units::Bytes;
@@ -39,7 +39,7 @@ impl DirectionCounters {
     }
 }
 
-/// How the air was used, up to the end of the exchange that is under way. What is missing to the elapsed time
+/// Use of the air, up to the end of the exchange that is under way. The rest of the elapsed time
 /// was idle: waiting between frames, backoff, or nothing to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Airtime {
@@ -49,9 +49,9 @@ pub struct Airtime {
     pub collision: Span,
     /// Frames that noise destroyed.
     pub error: Span,
-    /// What the exchanges take beside: the interframe space after each, and the backoff drawn by each sender for its
-    /// next. It counts in full also where backoffs of several stations ran at once or nobody had anything to
-    /// send: what the exchanges would need one after the other.
+    /// Time that the exchanges take beside: the interframe space after each, and the backoff drawn by each sender for its
+    /// next. It counts in full also if backoffs of several stations ran at once or nobody had anything to
+    /// send, as if the exchanges came one after the other.
     pub access: Span,
     /// Exchanges of each kind.
     pub successes: u64,
@@ -67,7 +67,7 @@ impl Airtime {
         self.success + self.collision + self.error
     }
 
-    /// What the exchanges need one after the other: their own time and [`access`](Airtime::access).
+    /// Time that the exchanges need one after the other: their own time and [`access`](Airtime::access).
     pub fn needed(&self) -> Span {
         self.total() + self.access
     }

@@ -17,7 +17,7 @@ pub(super) struct Direction {
     pub(super) top_rate: usize,
     pub(super) controller: Controller,
     pub(super) counters: DirectionCounters,
-    /// Its client has left for another link: what comes is dropped.
+    /// Its client has left for another link: packets that come are dropped.
     pub(super) left: bool,
     pub(super) frame_error: f64,
     pub(super) channel: Option<Channel>,
@@ -26,7 +26,7 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    /// Whether noise destroys a frame.
+    /// True if noise destroys a frame.
     #[inline]
     pub(super) fn destroys(&mut self, now: Time, rate: (usize, &PhyRate), bytes: u32) -> bool {
         if self.frame_error > 0.0 && self.random.unit() < self.frame_error {

@@ -8,7 +8,7 @@ use lastmile::time::Time;
 
 use crate::rng::Stream;
 
-/// How often the rates are ranked.
+/// Interval between rankings, ns.
 const INTERVAL_NS: u64 = 100_000_000;
 /// The old average's share.
 const OLD: f64 = 0.75;
@@ -17,7 +17,7 @@ const SAMPLE_ONE_IN: u64 = 10;
 /// Above the one and below the other a rate is sampled and repeated less.
 const GOOD: f64 = 0.95;
 const BAD: f64 = 0.1;
-/// How often such a rate is sampled between two rankings, and repeated for one frame.
+/// Samples of such a rate between two rankings, and its repeats for one frame.
 const FEW_SAMPLES: u32 = 4;
 const FEW_REPEATS: u32 = 2;
 /// Rankings without a transmission after which a slower rate is sampled first in the chain after all.
@@ -28,9 +28,9 @@ const STALE: u32 = 20;
 pub(super) struct Candidate {
     /// Its index in the PHY's list.
     pub(super) rate: usize,
-    /// How long a typical frame takes on the air, ns.
+    /// Airtime of a typical frame, ns.
     pub(super) time: u64,
-    /// How often such a frame is sent within 6 ms, ACKs and backoffs included.
+    /// Most transmissions of such a frame at this rate: about 6 ms, ACKs and backoffs included.
     pub(super) repeats: u32,
 }
 
@@ -38,13 +38,13 @@ pub(super) struct Candidate {
 struct Rate {
     candidate: Candidate,
     probability: f64,
-    /// Whether anything ever arrived: an average begins with the first that does.
+    /// True once anything has arrived: the average begins with the first that does.
     known: bool,
     arrived: u32,
     attempted: u32,
     /// Transmissions in its step of the chain.
     repeats: u32,
-    /// What is left of its samples until the next ranking.
+    /// Samples left until the next ranking.
     samples: u32,
     /// Rankings since it was last used.
     unused: u32,
@@ -59,7 +59,7 @@ impl Rate {
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     position: usize,
-    /// Whether it comes before the best rate.
+    /// True if it comes before the best rate.
     first: bool,
     used: bool,
 }
@@ -71,7 +71,7 @@ pub(super) struct Minstrel {
     best: [usize; 3],
     sample: Option<Sample>,
     frames: u64,
-    /// How many of them were sent at a sampled rate.
+    /// Those of `frames` sent at a sampled rate, and the samples that are not made up for.
     sampled: u64,
     ranked: u64,
 }
@@ -128,7 +128,7 @@ impl Minstrel {
         }
     }
 
-    /// How many transmissions the chain has for one frame.
+    /// Transmissions of the chain for one frame.
     pub(super) fn limit(&self) -> u32 {
         self.steps().iter().chain(&[0]).map(|&position| self.rates[position].repeats).sum()
     }

@@ -1,4 +1,4 @@
-//! [`Phy`]: how long the frames of 802.11 b, g, a and n take, and the times between them.
+//! [`Phy`]: durations of the frames of 802.11 b, g, a and n, and the times between them.
 //!
 //! Clauses are those of IEEE Std 802.11-2016. All durations are whole nanoseconds.
 
@@ -25,9 +25,9 @@ pub struct Phy {
     pub slot: u64,
     /// SIFS, ns.
     pub sifs: u64,
-    /// What a station waits after a busy medium before it counts slots: DIFS, or AIFS of n's best effort, ns.
+    /// Wait of a station after a busy medium before it counts slots: DIFS, or AIFS of n's best effort, ns.
     pub difs: u64,
-    /// What the standard has a station wait after a frame that it could not read (10.3.2.3.7), ns.
+    /// Wait of a station after a frame that it could not read, by the standard (10.3.2.3.7), ns.
     pub eifs: u64,
     /// The smallest contention window: backoffs are drawn from 0 to it.
     pub cw_min: u32,
@@ -37,7 +37,7 @@ pub struct Phy {
     control: Vec<Control>,
     plcp_short: bool,
     signal_extension: u64,
-    /// Whether OFDM frames are preceded by a CTS to self or RTS/CTS at a DSSS rate, and its whole time.
+    /// Protection of OFDM frames, at the DSSS rate of index `protection_rate`.
     protection: Protection,
     protection_rate: usize,
 }
@@ -55,7 +55,7 @@ pub struct Control {
     pub cts: u64,
     /// The RTS before that.
     pub rts: u64,
-    /// Preamble and header of the ACK and of the CTS: what a sender waits for before it gives them up.
+    /// Preamble and header of the ACK and of the CTS: a sender waits for these before it gives them up.
     ack_start: u64,
     cts_start: u64,
 }
@@ -64,7 +64,7 @@ impl Phy {
     /// The physical layer that a configuration describes.
     ///
     /// # Errors
-    /// Where options contradict each other, or a rate is not the standard's.
+    /// If options contradict each other, or a rate is not the standard's.
     pub fn new(config: &WlanConfig) -> Result<Phy, ConfigError> {
         let standard = config.standard;
         let us = 1_000;
@@ -106,7 +106,7 @@ impl Phy {
         phy.control = (0..phy.rates.len())
             .map(|rate| phy.control_of(rate, config, &basic))
             .collect::<Result<_, _>>()?;
-        // Where no station of b is near, stations of g count with acknowledgements of their own kind.
+        // If no station of b is near, stations of g count with acknowledgements of their own kind.
         let near = |&&b: &&usize| config.protection != Protection::None || b >= DSSS.len();
         let own = if standard == Standard::G { basic.iter().find(near) } else { None };
         let slowest = own.or(basic.first()).copied().unwrap_or(0);
@@ -229,7 +229,7 @@ impl Phy {
         own
     }
 
-    /// Whether every frame at this rate begins with RTS and CTS, whatever its size.
+    /// True if every frame at this rate begins with RTS and CTS, whatever its size.
     #[inline]
     pub fn always_requests(&self, rate: usize) -> bool {
         self.protection == Protection::RtsCts && self.rates[rate].modulation != Modulation::Dsss
@@ -241,8 +241,8 @@ impl Phy {
         &self.control[rate]
     }
 
-    /// How long the sender of a frame at that rate waits for the response (10.3.2.9), ns: the ACK, or the CTS
-    /// where it sent a request.
+    /// Wait of the sender of a frame at that rate for the response (10.3.2.9), ns: for the ACK, or for the CTS
+    /// after a request.
     #[inline]
     pub fn timeout(&self, rate: usize, request: bool) -> u64 {
         let control = &self.control[rate];

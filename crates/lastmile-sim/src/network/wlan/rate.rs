@@ -1,8 +1,8 @@
-//! How a sender picks the rate of each transmission: fixed, ARF, AARF; the sampler is in [`minstrel`](super::minstrel).
+//! Choice of the rate of each transmission: fixed, ARF, AARF; the sampler is in [`minstrel`](super::minstrel).
 //!
 //! ARF: A. Kamerman and L. Monteban, "WaveLAN-II", Bell Labs Technical Journal 1997. AARF: M. Lacage,
-//! M. H. Manshaei and T. Turletti, "IEEE 802.11 Rate Adaptation: A Practical Approach", MSWiM 2004. Where these leave
-//! something open, as the latter's authors built it for ns-3 (3.37). It decides what stations get that collide: five
+//! M. H. Manshaei and T. Turletti, "IEEE 802.11 Rate Adaptation: A Practical Approach", MSWiM 2004. Points that these leave
+//! open follow the latter authors' code for ns-3 (3.37). This decides the throughput of stations that collide: five
 //! that saturate the channel fall to the slowest rate.
 
 use lastmile::time::Time;
@@ -55,7 +55,7 @@ impl Controller {
         }
     }
 
-    /// How often a frame is sent before it is given up, where that is not the MAC's to say.
+    /// Most transmissions of a frame before it is given up; `None` if the MAC's limits hold.
     #[inline]
     pub(super) fn limit(&self) -> Option<u16> {
         match self {
@@ -64,7 +64,7 @@ impl Controller {
         }
     }
 
-    /// How many frames of a transmission were acknowledged and how many were not.
+    /// Takes in the frames of a transmission that were acknowledged, and those that were not.
     #[inline]
     pub(super) fn report(&mut self, rate: usize, arrived: u32, failed: u32) {
         match self {
@@ -88,7 +88,7 @@ pub(super) struct Ladder {
     timer: u32,
     threshold: u32,
     timeout: u32,
-    /// Whether nothing has arrived since a higher rate was tried.
+    /// True if nothing has arrived since a higher rate was tried.
     trial: bool,
 }
 
@@ -153,8 +153,8 @@ pub(super) fn ladder(phy: &Phy, top: usize, config: &WlanConfig, kind: RateContr
     (0..=top).filter(same).map(candidate).collect()
 }
 
-/// How many transmissions of a frame with its ACK fit into 6 ms, each with the backoff before it: Minstrel's limit for one
-/// rate; one to ten, the windows as from 31 on.
+/// Transmissions of a frame with its ACK that fit into 6 ms beside one more, each with the backoff before it: Minstrel's limit
+/// for one rate; one to ten, the windows as from 31 on.
 fn repeats(phy: &Phy, transmission: u64) -> u32 {
     let (mut window, mut spent) = (31, 2 * transmission + 31 * phy.slot / 2);
     for repeats in 1..10 {

@@ -6,7 +6,7 @@ use super::choices::Standard;
 use super::config::{WlanConfig, refused, within};
 use crate::network::ConfigError;
 
-/// How a rate is modulated: what its duration and its errors depend on.
+/// Modulation of a rate. The duration of a frame and its errors depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modulation {
     /// DSSS and CCK (clauses 15 and 16).

@@ -1,4 +1,4 @@
-//! What changes of a client during a run: its rates and its channel, as when it moves; by a list, or by a trace.
+//! Changes of a client during a run: its rates and its channel, as when it moves; by a list, or by a trace.
 
 use std::sync::Arc;
 

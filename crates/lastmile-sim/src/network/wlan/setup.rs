@@ -94,7 +94,7 @@ pub(super) fn parts(config: &WlanConfig, phy: &Phy, seed: u64, name: &str) -> Re
     Ok(Parts { stations, directions, fading, overhead: overhead as u32 })
 }
 
-/// What is refused of a WLAN beside what its physical layer refuses.
+/// Refuses a WLAN for reasons beside those of its physical layer.
 fn check(config: &WlanConfig) -> Result<(), ConfigError> {
     let stations = &config.station;
     if stations.iter().filter(|s| s.ap.is_some()).count() > MAX_CLIENTS {
@@ -111,7 +111,7 @@ fn check(config: &WlanConfig) -> Result<(), ConfigError> {
         }
     }
     if let Some(ampdu) = &config.ampdu {
-        // What a receiver of HT takes at most, and what the legacy header can announce.
+        // Limits of an HT receiver, and of the legacy header's announcement.
         let most = AmpduConfig::default();
         within("ampdu.max_frames", ampdu.max_frames, 1..=super::ampdu::WINDOW)?;
         within("ampdu.max_bytes", ampdu.max_bytes, Bytes(1)..=most.max_bytes)?;

@@ -11,7 +11,7 @@ use crate::rng::Stream;
 #[derive(Debug)]
 pub(super) struct Packet {
     pub(super) datagram: Datagram,
-    /// The port at which it entered: which association, which direction.
+    /// The port at which it entered: its association and direction.
     pub(super) port: u16,
     /// MAC frame in bytes, header and FCS included.
     pub(super) frame: u32,
@@ -23,14 +23,14 @@ pub(super) struct Packet {
     pub(super) requests: u8,
     pub(super) collisions: u8,
     pub(super) channel_errors: u8,
-    /// Whether the last failure was a collision.
+    /// True if the last failure was a collision.
     pub(super) collided_last: bool,
-    /// Whether the receiver has it. Behind one that it lacks, it holds it back to keep the order.
+    /// True if the receiver has it. Behind a missing packet the receiver holds it back to keep the order.
     pub(super) received: bool,
 }
 
 /// A station. Slots are counted on the medium's own count of idle slots, which stands still while the medium is
-/// busy: that is what freezes and resumes every station's backoff without touching it.
+/// busy: this freezes and resumes every station's backoff without touching it.
 #[derive(Debug)]
 pub(super) struct Station {
     pub(super) queue: VecDeque<Packet>,
@@ -48,7 +48,7 @@ pub(super) struct Station {
     pub(super) on_air: Vec<u32>,
     /// The port and the rate of an aggregate whose block ack did not come and is to be asked for.
     pub(super) unanswered: Option<(usize, usize)>,
-    /// How often that was asked for in vain.
+    /// Requests for that block ack in vain.
     pub(super) asked: u8,
     pub(super) random: Stream,
 }
@@ -83,7 +83,7 @@ impl Station {
         Some(packet)
     }
 
-    /// What is in the queue at `now`.
+    /// Frames in the queue at `now`.
     pub(super) fn waits(&self, now: u64) -> Waits {
         let mut waits = Waits { total: self.waited, ..Waits::default() };
         self.queue.iter().for_each(|packet| waits.add(packet.frame, packet.since, now));

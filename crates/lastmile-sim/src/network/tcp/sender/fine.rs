@@ -70,7 +70,7 @@ impl Fine {
 }
 
 impl Sender {
-    /// Whether the first segment under way is overdue.
+    /// True if the first segment under way is overdue.
     pub(super) fn overdue(&self, now: Time) -> bool {
         self.fine.as_ref().is_some_and(|fine| {
             let due = fine.timeout.map(|timeout| fine.departure(0).saturating_add(timeout));

@@ -53,8 +53,8 @@ pub struct Sender {
     /// With Sack1, segments in the network as the ACKs tell it; none are counted between a timeout and the next new ACK.
     pipe: i64,
     after_timeout: bool,
-    /// With `rack_retransmissions`, what was sent again and when, in the order of departure; when the window was last
-    /// reduced; the latest departure of what arrived.
+    /// With `rack_retransmissions`: the segments sent again and their times, in the order of departure; the time of the last
+    /// reduction of the window; the latest departure of a segment that arrived.
     again: VecDeque<(u64, u64)>,
     reduced: u64,
     latest: u64,
@@ -122,13 +122,13 @@ impl Sender {
         }
     }
 
-    /// What it has done.
+    /// Totals so far.
     pub fn counters(&self) -> SenderCounters {
         let Supply { transfers, transfer_time, .. } = self.supply;
         SenderCounters { acknowledged: self.una, transfers, transfer_time, ..self.counters }
     }
 
-    /// What it notes of the segments under way, in bytes.
+    /// Memory for the segments under way, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         (self.max - self.una) * 24
     }
@@ -289,7 +289,7 @@ impl Sender {
             if lost.is_some() || fresh {
                 return lost.or(Some(self.max));
             }
-            // RFC 6675, section 4, NextSeg: rule 3, and once in a recovery rule 4, for a loss at the end. Where only the
+            // RFC 6675, section 4, NextSeg: rule 3, and once in a recovery rule 4, for a loss at the end. If only the
             // receiver's window is full, the last segment is under way and its duplicate would be waste.
             return self.board.next_doubtful().or_else(|| {
                 let tries = !self.rescued && self.max >= end;
@@ -354,7 +354,7 @@ impl Sender {
         }
         let bytes = if seq + 1 == self.supply.end { self.supply.last } else { self.segment };
         let cwr = fresh && core::mem::take(&mut self.cwr);
-        // RFC 3168, section 6.1.5: what is sent again is not ECN-capable.
+        // RFC 3168, section 6.1.5: segments sent again are not ECN-capable.
         let ecn = if self.config.ecn && fresh { Ecn::Ect0 } else { Ecn::NotEct };
         let model = Segment { seq, sent: nanos, bytes, cwr }.model(self.header);
         self.counters.segments += 1;
@@ -362,7 +362,7 @@ impl Sender {
         Output::Transmit(self.ends.segment(now, ecn, model))
     }
 
-    /// What it sends next, or when it will.
+    /// The next segment, or the time of its next step.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Output {
         let nanos = now.as_nanos();

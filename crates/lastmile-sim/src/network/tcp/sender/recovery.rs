@@ -1,4 +1,4 @@
-//! What a [`Sender`] does about losses: duplicate ACKs, recovery and timeouts.
+//! Reactions of a [`Sender`] to losses: duplicate ACKs, recovery and timeouts.
 
 use lastmile::control::window::Congestion;
 use lastmile::time::Time;
@@ -30,7 +30,7 @@ impl Sender {
             self.restart_timer(now);
             self.rto.end_backoff();
         } else {
-            // What is missing right above a partial ACK is lost, whatever the blocks say, unless it left later.
+            // The segment missing right above a partial ACK is lost, whatever the blocks say, unless it left later.
             if self.una < self.older {
                 self.board.lose_first();
             }

@@ -1,4 +1,4 @@
-//! Who sends, what becomes of it, and who waits how long after it.
+//! Access to the medium: the stations that send, the outcome, and the waits after it.
 
 use lastmile::time::{Span, Time};
 
@@ -26,7 +26,7 @@ impl Medium {
         }
     }
 
-    /// Whoever waits for a response or for EIFS when another begins to send waits for the end of that and DIFS
+    /// Stations that wait for a response or for EIFS when another begins to send wait for the end of that and DIFS
     /// instead (10.3.2.3.7, 10.3.2.9).
     #[inline]
     fn resynchronise(&mut self) {
@@ -81,13 +81,13 @@ impl Medium {
         self.airtime.access += Span::from_nanos(self.phy.difs as i64);
     }
 
-    /// Whether a burst of errors at the client destroys what is on the air between these times.
+    /// True if a burst of errors at the client destroys a frame that is on the air between these times.
     fn fades(&mut self, one: OnAir, starts: u64, ends: u64) -> bool {
         // Each client has two ports.
         self.fading[one.port / 2].as_mut().is_some_and(|air| air.destroys(starts, ends))
     }
 
-    /// The request to send does not arrive: nobody answers, and what it announced is not sent. The others wait for the answer.
+    /// The request to send does not arrive: nobody answers, and its data is not sent. The others wait for the answer.
     fn unheard(&mut self, now: u64, one: OnAir) {
         let own = &mut self.stations[one.station];
         for &position in &own.on_air {
@@ -157,7 +157,7 @@ impl Medium {
         self.airtime.access += Span::from_nanos((self.anchor - self.busy_until) as i64);
     }
 
-    /// Whether a block ack that did not come is asked for.
+    /// True if a missing block ack is asked for.
     fn asks(&self) -> bool {
         self.ampdu.as_ref().is_some_and(|ampdu| ampdu.request_block_ack)
     }
@@ -227,7 +227,7 @@ impl Medium {
         self.airtime.access += Span::from_nanos((self.anchor - self.busy_until) as i64);
     }
 
-    /// The end of the data: what arrived is handed over, what failed too often is given up, and those who sent
+    /// The end of the data: frames that arrived are handed over, those that failed too often are given up, and the senders
     /// draw their next backoff.
     pub(super) fn complete(&mut self, now: u64) {
         let collided = self.on_air.len() > 1;

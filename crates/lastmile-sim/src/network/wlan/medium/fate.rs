@@ -1,4 +1,4 @@
-//! What becomes of packets: handed over, or given up, with the true cause.
+//! Fate of packets: handed over, or given up, with the true cause.
 
 use lastmile::node::{Datagram, PortId};
 use lastmile::time::Time;
@@ -7,8 +7,8 @@ use super::{Medium, NEVER, OnAir};
 use crate::network::lost::{LossCause, Lost};
 
 impl Medium {
-    /// A client leaves for another link, or comes back: of one direction, what waits then and what comes later is dropped.
-    /// What is on the air, or held back by the receiver to keep the order, goes on.
+    /// A client leaves for another link, or comes back: packets of one direction that wait then or come later are dropped.
+    /// Those on the air, or held back by the receiver to keep the order, go on.
     pub(super) fn leave_port(&mut self, now: u64, port: PortId, left: bool) {
         let Some(direction) = self.directions.get_mut(usize::from(port.0)) else { return };
         direction.left = left;
@@ -43,13 +43,13 @@ impl Medium {
         self.losses.add(&Lost { at, cause: LossCause::Handoff, datagram: &datagram });
     }
 
-    /// Removes from the queue, in order, what has arrived or has been given up.
+    /// Removes from the queue, in order, packets that have arrived or have been given up.
     pub(super) fn release(&mut self, now: u64, air: OnAir) {
         let (at, port) = (Time::from_nanos(now), PortId(air.port as u16));
         let (short, long) = (u16::from(self.short_retry), u16::from(self.long_retry));
         let is_long = air.bytes > self.rts_threshold;
         let limit = self.directions[air.port].controller.limit();
-        // 10.3.4.4: a request that fails counts as a short frame, what follows it by its own length.
+        // 10.3.4.4: a request that fails counts as a short frame, the frame that follows it by its own length.
         let spent = |requests: u8, attempts: u8| {
             let (requests, attempts) = (u16::from(requests), u16::from(attempts));
             if let Some(limit) = limit {

@@ -2,8 +2,8 @@
 //!
 //! The medium counts idle slots; a backoff is the number of the slot at which it ends. So a busy medium, during which none is
 //! counted, freezes all backoffs, and the next access is the smallest number among the stations that have something to send;
-//! equal numbers collide. An exchange costs two wakes: its beginning, when who collides and what noise destroys is drawn, and the
-//! end of its data, when packets are handed over. What is modelled, and how far it agrees with ns-3: `docs/wlan.md`.
+//! equal numbers collide. An exchange costs two wakes: its beginning, when collisions are found and noise is drawn, and the
+//! end of its data, when packets are handed over. Scope of the model, and its agreement with ns-3: `docs/wlan.md`.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ const NEVER: u64 = u64::MAX;
 /// Larger packets count as this large, which keeps durations far from overflow.
 const MAX_IP_BYTES: u64 = 1 << 20;
 
-/// What a station sends first: all that a collision costs.
+/// First frame of a station's access: all that a collision costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Data,
@@ -93,7 +93,7 @@ impl Medium {
     /// An idle WLAN called `name` in a run with seed `seed`: each station has random numbers of its own.
     ///
     /// # Errors
-    /// Where the configuration contradicts itself or the standard.
+    /// If the configuration contradicts itself or the standard.
     pub fn new(config: &WlanConfig, seed: u64, name: &str) -> Result<Medium, ConfigError> {
         let phy = Phy::new(config)?;
         let parts = setup::parts(config, &phy, seed, name)?;
@@ -158,7 +158,7 @@ impl Medium {
         direction.counters.arrived += 1;
         let from = direction.from;
         for (at, meter) in &mut self.meters {
-            // Other stations' packets never pass here: what counts against the stream is the medium's to say.
+            // Other stations' packets never pass here: only the medium knows the load against the stream.
             if *at == port && datagram.flow == meter.flow() {
                 meter.arrival(now.as_nanos(), &datagram, frame);
             }

@@ -92,7 +92,7 @@ fn a_backoff_freezes_while_others_send() {
         assert_eq!(out.len(), 2);
         let again = counters[0].collisions - 1;
         if again == 0 {
-            // First: 254 us of collision and DIFS, four slots of ACK timeout, its own; second: what was left.
+            // First: 254 us of collision and DIFS, four slots of ACK timeout, its own; second: the rest.
             let first = out[0].0 - 254_000 - (254_000 + 28_000);
             let second = out[1].0 - out[0].0 - 44_000 - 28_000 - 254_000;
             assert!(first.is_multiple_of(9_000) && second.is_multiple_of(9_000) && second > 0);
@@ -146,7 +146,7 @@ fn a_request_makes_a_collision_short() {
     run(&mut wlan, &[(0, 0, 1500), (0, 2, 1500)]);
     // Seven attempts, the short retry limit, of an RTS at 24 Mbit/s: 20 + 4 * ceil(182 / 96) + 6.
     assert_eq!(wlan.airtime().collision, Span::from_micros(7 * 34));
-    // What follows the request has the long limit.
+    // Data that follow a request have the long limit.
     let mut noisy = with.clone();
     noisy.station[1].frame_error = 1.0;
     let mut wlan = Medium::new(&noisy, 1, "x").unwrap();
@@ -158,7 +158,7 @@ fn a_request_makes_a_collision_short() {
     assert_eq!(out[0].0, 34_000 + 10_000 + 34_000 + 10_000 + 254_000);
 }
 
-/// Both ways, whoever sends: a request seven times, and nothing of the data; without requests the data seven times.
+/// Both ways: a request seven times, and nothing of the data; without requests the data seven times.
 #[test]
 fn a_burst_of_errors_hits_requests_too() {
     let mut bad = config(&["a", "b"]);
@@ -186,7 +186,7 @@ fn a_block_ack_that_does_not_come_is_asked_for() {
         (n.standard, n.cw_min, n.cw_max) = (Standard::N, Some(0), Some(0));
         n.ampdu = Some(AmpduConfig { request_block_ack, ..Default::default() });
         let mut wlan = Medium::new(&n, 1, "x").unwrap();
-        // What comes first is alone: the aggregate is what waits behind it.
+        // The first packet goes alone: the aggregate is made of those that wait behind it.
         let three = [(0, 0, 1500), (0, 2, 1500), (0, 0, 1500), (0, 2, 1500)];
         assert_eq!(run(&mut wlan, &three), []);
         assert_eq!(wlan.airtime().collisions, 7 + requests);

@@ -1,4 +1,4 @@
-//! What can be read of a [`Medium`] from outside.
+//! Readings of a [`Medium`] from outside.
 
 use lastmile::node::{Flow, PortId};
 use lastmile::time::{Span, Time};
@@ -19,12 +19,12 @@ impl Medium {
         self.directions.iter().enumerate().map(|(port, d)| (PortId(port as u16), d.from, d.to))
     }
 
-    /// What was counted of a direction.
+    /// Counters of a direction.
     pub fn counters(&self, port: PortId) -> Option<&DirectionCounters> {
         self.directions.get(usize::from(port.0)).map(|d| &d.counters)
     }
 
-    /// How the air was used.
+    /// Use of the air.
     pub fn airtime(&self) -> &Airtime {
         &self.airtime
     }
@@ -39,19 +39,19 @@ impl Medium {
         self.directions.iter().find_map(|direction| direction.schedule.failure())
     }
 
-    /// Packets in all queues, what is on the air and what receivers hold back included.
+    /// Packets in all queues, with those on the air and those that receivers hold back.
     pub fn queued(&self) -> usize {
         self.stations.iter().map(|station| station.queue.len()).sum()
     }
 
-    /// What is in the queue of a direction's sender at `now`, what is on the air included, and has been up to then; and the
+    /// Frames in the queue of a direction's sender at `now`, those on the air included, and all waiting up to then; and the
     /// most packets that it ever held. An access point has one queue for all of its clients.
     pub fn waits(&self, port: PortId, now: Time) -> Option<(Waits, usize)> {
         let station = self.stations.get(self.directions.get(usize::from(port.0))?.from)?;
         Some((station.waits(now.as_nanos()), station.longest))
     }
 
-    /// What a direction carries of IP packets of that size when nobody else sends, at the fastest rate that it
+    /// Capacity of a direction for IP packets of that size when nobody else sends, at the fastest rate that it
     /// may use: frame exchange, DIFS and the mean first backoff.
     pub fn capacity(&self, port: PortId, ip_size: Bytes) -> Option<Rate> {
         let direction = self.directions.get(usize::from(port.0))?;
