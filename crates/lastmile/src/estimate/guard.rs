@@ -8,11 +8,12 @@ use crate::estimate::cell::{Bursts, Cell};
 use crate::estimate::idle::Idle;
 use crate::estimate::shaper::{self, Slowdown};
 use crate::estimate::{Base, Estimate, Quantity, StreamPlan, Warning, WarningCode, bits_per_second, policer};
+use crate::observe::burst::Burst;
 use crate::observe::pairs::{Pair, PairSet};
 use crate::observe::{StreamVerdict, batch::Batches, judge, signal, stats};
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 
 /// First packets that are kept: more tell no more.
 const MOST: usize = 1_000;
@@ -89,6 +90,12 @@ impl Guard {
             }
         }
         takes
+    }
+
+    /// The bound of the capacity that the guard's burst, or the tool's first, proves.
+    pub fn bound(&self, base: &Base) -> Option<Rate> {
+        let (record, _) = self.burst.as_ref()?;
+        Burst::of(record, None)?.at_least(base.coalescing().max(base.noise(record) * 2))
     }
 
     /// Takes in a stream: one that consists of pairs, with `every` = 2, or of one train.
@@ -211,7 +218,6 @@ mod tests {
     use super::*;
     use crate::estimate::{Conditions, Value};
     use crate::observe::testing::record;
-    use crate::units::Rate;
 
     /// Arrivals after those gaps, in microseconds.
     fn burst(gaps: &[u64]) -> StreamRecord {
