@@ -341,6 +341,7 @@ codes! { Refusal:
     QueueFull = "queue-full",
     ClockStepped = "clock-stepped",
     NotConverged = "not-converged",
+    Unmarked = "unmarked",
     ByteLimit = "byte-limit",
     TimeLimit = "time-limit",
     TooLong = "too-long",
@@ -426,6 +427,15 @@ pub enum Refusal {
     NotConverged {
         /// Streams sent.
         streams: u32,
+    },
+    /// The method counts marks of routers (ECN), and no packet had one.
+    #[error(
+        "no packet was marked (ECN), however fast packets came: {}; measure with another method",
+        if *cleared { "a router, or the other host, clears the ECN field" } else { "no queue of the path marks" }
+    )]
+    Unmarked {
+        /// True if packets arrived as ones that must not be marked.
+        cleared: bool,
     },
     /// The next stream would go beyond the byte limit.
     #[error("the next stream would go beyond the limit of {limit}; raise --max-bytes")]

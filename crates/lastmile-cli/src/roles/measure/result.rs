@@ -247,7 +247,12 @@ mod tests {
         let unknown = Row { quantity: Some(Quantity::AvailableBandwidth), rate_bps: None, ..known.clone() };
         let sustained = Row { quantity: Some(Quantity::SustainedRate), rate_bps: None, ..known.clone() };
         assert_eq!(exit(&[known.clone(), sustained]), None);
-        let range = IntervalRow { low_bps: 4_000_000, high_bps: 6_000_000, confidence: 0.9, method: IntervalMethod::Models };
+        let range = IntervalRow {
+            low_bps: 4_000_000,
+            high_bps: 6_000_000,
+            confidence: 0.9,
+            method: IntervalMethod::Models,
+        };
         let bounded = Row { interval: Some(range), ..unknown.clone() };
         assert_eq!(exit(&[known.clone(), bounded]), None, "a range says what is left");
         assert_eq!(exit(&[known, unknown]), Some(Exit::NoResult));

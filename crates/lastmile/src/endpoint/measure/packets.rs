@@ -248,9 +248,12 @@ impl Codec {
                     interval_ns: u32::try_from(what.interval.as_nanos()).unwrap_or(u32::MAX),
                     groups: false,
                 };
-                let b = b.tlv(&tag)?.tlv(&control)?;
-                match &what.schedule {
-                    Some(schedule) => b.tlv(schedule)?,
+                let mut b = b.tlv(&tag)?.tlv(&control)?;
+                if let Some(schedule) = &what.schedule {
+                    b = b.tlv(schedule)?;
+                }
+                match what.class() {
+                    Some(class) => b.tlv(&class)?,
                     None => b,
                 }
             }

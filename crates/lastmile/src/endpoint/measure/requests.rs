@@ -1,10 +1,11 @@
 //! The requests for a reverse stream.
 
 use crate::estimate::StreamPlan;
+use crate::node::Ecn;
 use crate::time::Span;
 use crate::units::Bytes;
 use crate::wire::private::{MAX_GAPS, Schedule};
-use crate::wire::{TLV_HEADER_LEN, TlvValue};
+use crate::wire::{ClassOfService, TLV_HEADER_LEN, TlvValue};
 
 /// One request asks for no more than this takes: reflectors refuse what lasts longer than a second, because a stream
 /// must end soon after its peer fell silent.
@@ -28,7 +29,8 @@ pub(super) fn requests(plan: &StreamPlan) -> Vec<ReverseRequest> {
     let uniform = groups.iter().enumerate().all(|(k, &(first, n))| {
         let drift = packets[first].offset - interval * k as i64;
         // The division's remainder, at most one nanosecond a group.
-        n == burst && drift.abs().as_nanos() <= k as i64 && packets[first].size == packets[0].size
+        let alike = (packets[first].size, packets[first].ecn) == (packets[0].size, packets[0].ecn);
+        n == burst && drift.abs().as_nanos() <= k as i64 && alike
     });
     let request = |offset, first: usize, count: usize, burst: usize, interval: Span| ReverseRequest {
         offset,
@@ -37,6 +39,7 @@ pub(super) fn requests(plan: &StreamPlan) -> Vec<ReverseRequest> {
         burst: burst as u16,
         interval,
         size: packets[first].size,
+        ecn: packets[first].ecn,
         schedule: None,
     };
     if uniform {
@@ -78,14 +81,23 @@ pub(super) struct ReverseRequest {
     pub(super) burst: u16,
     pub(super) interval: Span,
     pub(super) size: Bytes,
+    pub(super) ecn: Ecn,
     /// The gaps between its packets, where they are not all alike.
     pub(super) schedule: Option<Schedule>,
 }
 
 impl ReverseRequest {
-    /// Bytes that its schedule takes in the request.
-    pub(super) fn schedule_size(&self) -> Bytes {
-        Bytes(self.schedule.as_ref().map_or(0, |s| (TLV_HEADER_LEN + s.value_len()) as u64))
+    /// The codepoint of its packets as a TLV of the request; none if routers must not mark them.
+    pub(super) fn class(&self) -> Option<ClassOfService> {
+        let ecn_wanted = self.ecn as u8;
+        self.ecn.is_capable().then(|| ClassOfService { ecn_wanted, ..ClassOfService::default() })
+    }
+
+    /// Bytes of its TLVs that not every request has.
+    pub(super) fn extra_size(&self) -> Bytes {
+        let schedule = self.schedule.as_ref().map_or(0, |s| TLV_HEADER_LEN + s.value_len());
+        let class = self.class().map_or(0, |class| TLV_HEADER_LEN + class.value_len());
+        Bytes((schedule + class) as u64)
     }
 
     /// True if it asks for the packet with that index.

@@ -142,8 +142,7 @@ impl<S: PacketSink> Prober<S> {
             Direction::Forward => all + report,
             Direction::Reverse => {
                 let requests = requests(plan);
-                all + report
-                    + requests.iter().map(|what| self.codec.report_size(0) + what.schedule_size()).sum()
+                all + report + requests.iter().map(|what| self.codec.report_size(0) + what.extra_size()).sum()
             }
         }
     }

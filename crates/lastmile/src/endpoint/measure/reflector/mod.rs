@@ -320,7 +320,13 @@ impl Reflector {
             (Some(tag), _, Some(control)) if !wishes.no_reply => {
                 match self.reverse(
                     now,
-                    &Asked { packet, tag, control: &control.value, schedule: wishes.schedule.as_ref() },
+                    &Asked {
+                        packet,
+                        tag,
+                        control: &control.value,
+                        schedule: wishes.schedule.as_ref(),
+                        ecn: Ecn::from_bits(wishes.class.unwrap_or_default().ecn_wanted),
+                    },
                 ) {
                     Reversed::Sent => return false,
                     Reversed::Ignored => {

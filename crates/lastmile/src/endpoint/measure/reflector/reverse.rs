@@ -40,6 +40,8 @@ pub(super) struct Asked<'a> {
     pub(super) control: &'a ReflectedControl,
     /// The gaps of a stream that is not evenly spaced.
     pub(super) schedule: Option<&'a Schedule>,
+    /// The ECN codepoint of its packets.
+    pub(super) ecn: Ecn,
 }
 
 impl Asked<'_> {
@@ -125,8 +127,9 @@ impl Reflector {
 
     /// Hands over packet `k` of those that were asked for.
     fn plan(&mut self, now: Time, asked: &Asked<'_>, k: u16, offset: Span) {
-        let Asked { packet: &Received { port, peer, own, hop_limit, request, .. }, tag, control, .. } =
-            *asked;
+        let Asked {
+            packet: &Received { port, peer, own, hop_limit, request, .. }, tag, control, ecn, ..
+        } = *asked;
         let at = now + LEAD + offset;
         let Some(session) = self.sessions.get(peer) else { return };
         let (sequence, run) = (session.sequence, session.issued);
@@ -151,7 +154,7 @@ impl Reflector {
         self.next_id += 1;
         self.leaving.insert(id, Leaving { peer, run, stream: tag.stream, index });
         *self.leaving_to.entry(source_prefix(peer.ip())).or_default() += 1;
-        let datagram = Datagram::udp(own, peer, bytes);
+        let datagram = Datagram { ecn, ..Datagram::udp(own, peer, bytes) };
         self.out.push_back(Output::Transmit(Transmit { id: TransmitId(id), at, port, datagram }));
     }
 
