@@ -277,7 +277,7 @@ fn both_ends_of_a_stream_are_told_in_words() {
     for wanted in [
         "stream 000000ab to 192.0.2.7:5004 began at 2 Mbit/s",
         "3 lost, jitter 250 us, round trip 20 ms",
-        "ended since no feedback came: 100 packets sent, 97 acknowledged, 2 marked",
+        "ended since no feedback came: 100 packets sent, 97 acknowledged, 2 with ECN marks",
         "97 packets came, 3 lost",
         "<h2>Media streams</h2>",
         ">sender</text>",

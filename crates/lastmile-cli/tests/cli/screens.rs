@@ -162,7 +162,7 @@ fn a_researcher_simulates_sweeps_evaluates_and_reproduces() {
     let scratch = Scratch::new("researcher");
     shows(&scratch, "lastmile sim ap-2", "", &["available", "truth", "air from"]);
     shows(&scratch, "lastmile sweep wlh", "", &["30 runs"]);
-    shows(&scratch, "lastmile evaluate", "", &["paired by seed", "use %"]);
+    shows(&scratch, "lastmile evaluate", "", &["paired by seed", "used %"]);
     shows(&scratch, "lastmile reproduce", "", &["figure 1", "(110)"]);
     shows(&scratch, "lastmile scenarios", "", &["rfc8867-5.1"]);
 }

@@ -188,7 +188,7 @@ impl LabLateness {
         let least = if judged.is_some() { share.max(1.0 / n) } else { share };
         let too_late = (share > LATE_SHARE && judged.is_none_or(|judged| !judged.whole)).then(|| {
             let what = match packets {
-                0 => format!("{late} of {moments} moments ({:.1} %) were handled", share * 100.0),
+                0 => format!("{late} of {moments} events ({:.1} %) were handled", share * 100.0),
                 _ => format!("{late} of {packets} packets ({:.1} %) were carried", share * 100.0),
             };
             format!("{what} {allowed} or more too late: {}", whose(stolen, share))
@@ -326,6 +326,6 @@ mod tests {
         assert_eq!(on_time.refused, None);
         due.add(300_000);
         let late = of(&due).refused.expect("2 of 101").text;
-        assert!(late.starts_with("2 of 101 moments (2.0 %) were handled 200 us or more too late"), "{late}");
+        assert!(late.starts_with("2 of 101 events (2.0 %) were handled 200 us or more too late"), "{late}");
     }
 }

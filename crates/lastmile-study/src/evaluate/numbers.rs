@@ -22,7 +22,7 @@ const fn metric(
 /// All of them, in the order of the tables.
 #[rustfmt::skip]
 pub(super) const METRICS: &[Metric] = &[
-    metric("utilisation", Some("use %"), "%", "rate received by tested streams, as a share of the limiting link's rate less unresponsive flows (IP bytes, while a tested stream is active)"),
+    metric("utilisation", Some("used %"), "%", "rate received by tested streams, as a share of the limiting link's rate less unresponsive flows (IP bytes, while a tested stream is active)"),
     metric("of_possible", Some("~of possible %"), "%", "the same, as a share of no more than the tested streams' sources can make"),
     metric("received_kbps", Some("kbit/s"), "kbit/s", "rate received by a tested stream while it was active, mean over streams (IP layer)"),
     metric("queueing_p50_ms", Some("queueing P50 ms"), "ms", "median over all packets of tested streams: one-way delay less propagation, with transmission and jitter (IP layer)"),

@@ -73,8 +73,7 @@ const WIDE: f64 = 0.12;
 const CHANGED: f64 = 0.01;
 
 /// Warning text for a path that goes on changing.
-pub(super) const CHANGING: &str =
-    "the path's rate changed while packet pairs passed, again and again: the capacity is of no one time";
+pub(super) const CHANGING: &str = "the path's rate changed several times while packet pairs passed: the capacity belongs to no single moment";
 
 /// Times that packets take in a cell, by pairs and bursts, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]

@@ -36,7 +36,7 @@ const ATTEMPTS: u32 = 3;
 const LEAST: f64 = 5.5e6;
 
 /// Refusal text for pairs that are set by the wire behind the cell.
-const AGGREGATED: &str = "packets come in clumps, as Wi-Fi that aggregates frames makes them before a faster link, or bursts of others: packet pairs show how close packets come in these, and what the path carries cannot be told";
+const AGGREGATED: &str = "packets arrive in clumps, as from Wi-Fi that aggregates frames before a faster link, or beside others' bursts: packet pairs show the rate within a clump, and the path's own rate stays unknown";
 
 /// Result of the bursts about pairs.
 #[derive(Clone, Debug)]

@@ -37,7 +37,7 @@ const SOME: usize = 5;
 pub(super) const ENOUGH: usize = 10;
 
 /// Warning text for [`Met::Many`].
-pub(super) const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity is from those that met none, and by how much these are off is not known: it has no interval";
+pub(super) const CONTENDED: &str = "more than a third of the packet pairs met others' packets, as beside TCP in a cell of Wi-Fi: the capacity comes from the other pairs, its error is unknown, and it has no interval";
 
 /// Verdict on others' packets among pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]

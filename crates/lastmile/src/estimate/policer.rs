@@ -154,7 +154,7 @@ impl Policer {
     /// The warning's text.
     pub(super) fn text(&self) -> String {
         format!(
-            "a policer, a token bucket of about {} that drops what it has no tokens for, lets the beginning of a burst pass, and {} of what follows",
+            "a policer (a token bucket of about {} without a queue) passes the beginning of a burst, then {}, and drops the rest",
             self.bucket,
             self.rate()
         )

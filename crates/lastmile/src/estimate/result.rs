@@ -401,7 +401,7 @@ pub enum Refusal {
     },
     /// A queue overflowed while probes passed.
     #[error(
-        "the queue overflowed: {lost} of {sent} packets of a train were lost, all where the queue was fullest; the path is congested, and what is left of it cannot be told"
+        "the queue overflowed: {lost} of {sent} packets of a train were lost, all where the queue was fullest; the path is congested, and its available bandwidth unknown"
     )]
     Congested {
         /// Packets of the train that were lost.
@@ -411,7 +411,7 @@ pub enum Refusal {
     },
     /// A queue seems to have been full while probes passed.
     #[error(
-        "the delay of {trains} trains in a row climbed and then stayed at its height, as at a full queue that drops others' packets; the path is congested, and what is left of it cannot be told"
+        "the delay of {trains} trains in a row climbed and then stayed at its height, as at a full queue that drops others' packets; the path is congested, and its available bandwidth unknown"
     )]
     QueueFull {
         /// Trains that saw it.
@@ -451,7 +451,7 @@ pub enum Refusal {
     },
     /// The next stream would be longer than any may be.
     #[error(
-        "the next stream would take {lasts} for {packets} packets, and none takes longer than {} or has more than {}: the path is too slow, or its stamps are wrong; measure with fewer or smaller packets",
+        "the next stream would take {lasts} for {packets} packets, and the limits are {} and {} packets: the path is too slow, or its stamps are wrong; measure with fewer or smaller packets",
         StreamPlan::LONGEST,
         StreamPlan::MOST
     )]

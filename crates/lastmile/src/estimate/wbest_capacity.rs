@@ -207,7 +207,7 @@ pub(super) fn warn_too_wide(found: &mut [Estimate], limit: f64) {
             false => format!("{:.0} % of {of}", share * 100.0),
         };
         let text = format!(
-            "the interval is {wide}: what it was made from differs so much that it says next to nothing; measure again while others pause"
+            "the interval is {wide}: its samples differ too much for an answer; measure again while others pause"
         );
         estimate.value = Value::Unknown;
         estimate.warnings.push(Warning { code: WarningCode::TooWide, text });

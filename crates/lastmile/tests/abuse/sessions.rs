@@ -290,7 +290,7 @@ fn a_stream_without_an_end_is_refused_before_it_begins() {
         let train = Step::Send(StreamPlan::train(30, Bytes(1_488), Rate::ip(0)));
         let mut world = world(config(None), direction, vec![train], reflector(None));
         world.run(Span::from_secs(1));
-        assert!(world.refusals()[0].contains("none takes longer than 1200 s"), "{:?}", world.refusals());
+        assert!(world.refusals()[0].contains("the limits are 1200 s"), "{:?}", world.refusals());
     }
 }
 

@@ -186,7 +186,7 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
         (0, 0) => format!("lab: nothing was due, and nothing can be late; {priority}"),
         (0, events) => {
             format!(
-                "lab: no packets from outside, {events} moments of the simulator's own, {late}; {core}; {priority}"
+                "lab: no packets from outside, {events} events of the simulator's own, {late}; {core}; {priority}"
             )
         }
         (packets, _) => format!("lab: {packets} packets, {late}{moved}; {core}; {priority}"),

@@ -91,10 +91,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     Ok(None)
 }
 
-/// `KEY=VALUE,VALUE`. A comma inside a value cannot be written: no quantity has one.
+/// `KEY=VALUE,VALUE`. A comma within parentheses separates no values.
 fn parameter(text: &str) -> anyhow::Result<Parameter> {
     let (key, values) = text.split_once('=').ok_or_else(|| {
         Exit::Usage.blame(anyhow!("{text:?} is not KEY=VALUES, such as \"link.0.rate=10 Mbit/s,30 Mbit/s\""))
     })?;
-    Ok(Parameter::new(key.trim(), split_outside(values, ',').map(str::trim)))
+    // The scenario says why an empty value is wrong.
+    let empty = values.trim().is_empty().then_some("");
+    Ok(Parameter::new(key.trim(), split_outside(values, ',').map(str::trim).chain(empty)))
 }

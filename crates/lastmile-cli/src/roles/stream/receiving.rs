@@ -78,7 +78,7 @@ impl Receiving {
             };
             text.say(format!("stream from {peer}: {seconds:.2} s, {ended}"));
             text.say(format!(
-                "  rate: {} received, in {} packets; {} lost ({}), {} marked",
+                "  rate: {} received, in {} packets; {} lost ({}), {} with ECN marks",
                 rate.as_deref().unwrap_or("nothing"),
                 received.packets,
                 received.lost,

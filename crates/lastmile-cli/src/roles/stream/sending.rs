@@ -367,7 +367,7 @@ impl Sending {
         let rate =
             |bps: Option<f64>| bps.map_or_else(|| "nothing".to_owned(), |bps| as_rate(bps).to_string());
         let lost = self.lost.map_or_else(|| "losses unknown".to_owned(), |lost| format!("{lost} lost"));
-        let judged = self.judged().map_or_else(String::new, |judged| format!("; judged: {judged}"));
+        let judged = self.judged().map_or_else(String::new, |judged| format!("; classified: {judged}"));
         let [least, mean, most] = [self.rtt_min_s, self.rtt_mean_s, self.rtt_max_s].map(milliseconds);
         let ended = match self.ended {
             Some(End::ByteLimit) => "; ended at --max-bytes",
@@ -389,7 +389,7 @@ impl Sending {
             ),
             format!("packets: {} sent, {lost} ({}){judged}", self.packets, percent(self.loss)),
             format!("round trip: {mean}, from {least} to {most} by the receiver's reports"),
-            format!("jitter: {}; marked: {}", milliseconds(self.jitter_s), self.marked),
+            format!("jitter: {}; ECN marks: {}", milliseconds(self.jitter_s), self.marked),
         ];
         lines.extend(probed);
         lines.push(format!(
@@ -455,8 +455,7 @@ mod tests {
         let line = sending.take(&event(3, Decision::MediaProgress { target: rate, sent })).unwrap();
         let cells: Vec<_> = line.split_whitespace().collect();
         assert_eq!(cells, ["2", "1.00", "0.00", "0.00", "-", "-", "29", "26"]);
-        let wanted =
-            "packets: 900 sent, 29 lost (-); judged: 11 congestion, 26 wireless; 8 of them\n  came late\n";
+        let wanted = "packets: 900 sent, 29 lost (-); classified: 11 congestion, 26 wireless; 8 of\n  them came late\n";
         assert!(sending.lines().contains(wanted), "{}", sending.lines());
     }
 }

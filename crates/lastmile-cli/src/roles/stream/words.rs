@@ -45,8 +45,9 @@ pub(super) fn told(what: &Decision) -> Told {
                 _ => (Mood::Neutral, "interrupted"),
             };
             let Sent { packets, acknowledged, marked, .. } = sent;
-            let text =
-                format!("ended {why}: {packets} packets sent, {acknowledged} acknowledged, {marked} marked");
+            let text = format!(
+                "ended {why}: {packets} packets sent, {acknowledged} acknowledged, {marked} with ECN marks"
+            );
             (sender, mood, text)
         }
         Decision::SourceFound { peer, ssrc } => {

@@ -35,7 +35,7 @@ pub enum Target {
 pub enum EngineError {
     /// Nodes wake each other for ever at one moment.
     #[error(
-        "time stands still at {at}: {name} was woken {wakes} times at that moment; \
+        "time stands still at {at}: nodes were woken {wakes} times at that moment, {name} last; \
          two endpoints answer each other without any delay between them, or one asks again and again for a time that has passed, or sends all that it has at once"
     )]
     Stuck {

@@ -4,7 +4,7 @@ use lastmile::estimate::{Estimate, NextMissing, Quantity, TruthKind, TruthOver};
 use lastmile::node::Flow;
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
-use lastmile::units::Rate;
+use lastmile::units::{Bytes, Rate};
 
 use super::{PROBE_SIZE, read_probe};
 use crate::monitor::PathMeter;
@@ -99,7 +99,8 @@ impl<'a> Asked<'a> {
         Asked {
             direction,
             streams: estimate.map_or(&[], |e| &e.streams),
-            capacity: Packets { ip_size: PROBE_SIZE, burst: Some(pair) },
+            // Smaller packets, which a small MTU or a slow link asks for, meet a bucket and headers of their own.
+            capacity: Packets { ip_size: PROBE_SIZE.min(Bytes(pair.0 / 2)), burst: Some(pair) },
             rest: Packets { ip_size: PROBE_SIZE, burst: burst(Quantity::AvailableBandwidth) },
         }
     }

@@ -265,7 +265,7 @@ pub(super) enum Finding {
 /// Warning text for [`Finding::Unclear`].
 pub(super) fn unclear(later: Rate) -> String {
     format!(
-        "streams come slower after their first packets, later packets came at {later}: a fair queue shares the path among flows, or a token bucket holds no more than a packet pair"
+        "streams slow down after their first packets, and later packets came at {later}: a fair queue shares the path among flows, or a token bucket holds no more than a packet pair"
     )
 }
 
@@ -473,7 +473,7 @@ impl Shaper {
         Warning {
             code: WarningCode::Shaper,
             text: format!(
-                "a token bucket of about {}, or a fair queue, lets a burst pass at the capacity, and what follows at the sustained rate alone",
+                "a token bucket of about {}, or a fair queue, passes a burst at the capacity and later packets at the sustained rate",
                 self.bucket
             ),
         }
@@ -498,7 +498,7 @@ pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warn
 pub(super) fn costs(bound: Rate, size: Bytes) -> String {
     let bucket = least_unseen(LONG, size).unwrap_or(Bytes::ZERO);
     format!(
-        "wbest(capacity={bound}, train_length={LONG}) shows a token bucket of up to {bucket}, the rate that goes on after it and what is left of that, for {} a direction and more where there is one",
+        "wbest(capacity={bound}, train_length={LONG}) shows a token bucket of up to {bucket}, the rate after it and the available bandwidth below that rate, for {} a direction, and more if a bucket is there",
         size * LONG as u64
     )
 }

@@ -146,10 +146,10 @@ const SEEN: usize = 8;
 const PLATEAUS: u32 = 3;
 
 /// Texts for others' packets between those of most pairs.
-const SCATTERED: &str = "more than a third of the packet pairs were spread: by a busy link behind the narrow one, of which what is left is not known then, by a token bucket, or by other stations of a cell of Wi-Fi, where the capacity may be twice as much";
+const SCATTERED: &str = "more than a third of the packet pairs were spread by a busy link behind the narrow one (its available bandwidth is unknown then), by a token bucket, or by other stations of a cell of Wi-Fi (the capacity may be twice as much then)";
 const UNCONFIRMED: &str =
     "packet pairs differ, and too few of them met an empty path to tell which of them show the capacity";
-const TIGHT_LINK: &str = "a busy link behind the narrow one brought packet pairs closer together: what is left there may be less than what is said";
+const TIGHT_LINK: &str = "a busy link behind the narrow one brought packet pairs closer together: its available bandwidth may be less than this number";
 const SPREAD: &str = "others' packets spread the packet pairs, at a busy link or in a cell of Wi-Fi, and too few pairs met none to tell the capacity: measure when others send less";
 const CROWDED: &str = "other stations of the cell of Wi-Fi sent between the packets of most pairs, and too few pairs met none to tell the capacity: measure when those send less";
 
@@ -159,7 +159,7 @@ pub(super) const IN_BATCHES: &str =
 
 /// Warning text for [`WbestConfig::faithful`].
 const FAITHFUL: &str =
-    "by the original program's rules: nothing tells whether these hosts can time this path";
+    "by the original program's rules, without a check that these hosts can time this path";
 
 impl Wbest {
     /// With the paper's loss correction, or with a classifier that tells wireless loss from congestion.

@@ -207,7 +207,7 @@ impl Wbest {
             Some(Finding::MoreThan(bound, why)) => {
                 (self.bound, self.burst) = (Some((bound, core::mem::take(&mut check.streams))), check.burst);
                 let costs = shaper::costs(bound, self.config.packet_size);
-                let text = format!("{why}; what is left of it is unknown; {costs}");
+                let text = format!("{why}; the available bandwidth is unknown; {costs}");
                 self.base.warn(WarningCode::LowerBound, text);
                 self.unseen = None;
                 self.end_without_rest();

@@ -184,13 +184,13 @@ impl<S: PacketSink> Prober<S> {
         self.before_paying = (self.token(), credit);
         if in_vain {
             return self.refuse(now, Refusal::PeerCannot(format!(
-                "of {packets} packets of {each} that were to pay for a reverse stream none counted at {}: the path is congested, or carries smaller ones only; lower --packet-size, or give both sides a key",
+                "none of {packets} packets of {each} that pay for a reverse stream arrived at {}: the path is congested, or carries only smaller ones; lower --packet-size, or give both sides a key",
                 self.config.peer
             )));
         }
         if tries >= PAYMENTS {
             return self.refuse(now, Refusal::PeerCannot(format!(
-                "{} counts too little of what is sent to pay for a reverse stream: the path loses too much, or is congested; give both sides a key",
+                "too few of the packets that pay for a reverse stream arrive at {}: the path loses too much, or is congested; give both sides a key",
                 self.config.peer
             )));
         }
