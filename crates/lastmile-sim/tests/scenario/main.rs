@@ -6,6 +6,7 @@ mod common;
 mod copies;
 #[path = "../../../lastmile/tests/documents/mod.rs"]
 mod documents;
+mod ecnprobe;
 mod embedding;
 mod event_file;
 mod hosts;
