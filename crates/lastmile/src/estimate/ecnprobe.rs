@@ -86,6 +86,8 @@ impl EcnProbeConfig {
 
 /// Packets of the burst with which the search begins.
 const BURST: usize = 60;
+/// The search ends at so many times its first rate: the path would have no queue that marks.
+const MOST: f64 = 4.0;
 /// Trains in a row that may tell nothing.
 const ATTEMPTS: u32 = 5;
 
@@ -104,6 +106,8 @@ pub struct EcnProbe {
     guard: Guard,
     /// Rate of the next train, x(t) in bit/s; none before the first burst.
     rate: Option<f64>,
+    /// Highest rate that is tried.
+    most: f64,
     bracket: Bracket,
     rounds: u32,
     /// True once a packet came marked.
@@ -121,6 +125,7 @@ impl EcnProbe {
         EcnProbe {
             guard: Guard::new(config.faithful),
             rate: config.start.map(|rate| rate.bits_per_second() as f64),
+            most: config.start.map_or(0.0, |rate| MOST * rate.bits_per_second() as f64),
             bracket: Bracket::new(0.0, None),
             rounds: 0,
             marked: false,
@@ -134,7 +139,10 @@ impl EcnProbe {
         let gaps = signal::gaps(record, false);
         self.rate = signal::throughput(&gaps);
         match self.rate {
-            Some(_) => self.base.useful(),
+            Some(rate) => {
+                self.most = MOST * rate;
+                self.base.useful();
+            }
             None => self.base.waste(StreamVerdict::TooLossy, ATTEMPTS),
         }
     }
@@ -157,7 +165,7 @@ impl EcnProbe {
             self.end(rate);
         } else if let Some(high) = self.bracket.high().filter(narrow) {
             self.end((self.bracket.low() + high) / 2.0);
-        } else if self.rounds >= self.config.max_rounds {
+        } else if self.rounds >= self.config.max_rounds || self.bracket.low() >= self.most {
             self.base.refuse(match self.marked {
                 true => Refusal::NotConverged { streams: self.base.sent },
                 false => Refusal::Unmarked { cleared: false },
