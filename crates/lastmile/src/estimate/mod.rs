@@ -21,6 +21,7 @@ mod policer;
 mod result;
 mod shaper;
 mod tight_link;
+pub mod trains;
 mod wbest_capacity;
 mod wbest_config;
 mod wbest_fluid;
