@@ -7,6 +7,7 @@ mod options;
 use std::fmt::Write;
 
 use lastmile::classify::CLASSIFIERS;
+use lastmile::control::window::LawConfig;
 use lastmile::control::{CONTROLLERS, WRAPPERS};
 use lastmile::endpoint::stream::source::SOURCES;
 use lastmile::estimate::METHODS;
@@ -22,6 +23,17 @@ in their files. An option is written
 - behind a name wherever one is taken: `wbest(train_length=20)`, `wbest(classifier=spike(start=0.4))`, `--set 'stream.0.control=tfrc(preset=ns-2)'`.
 
 What their numbers mean, behind token buckets and where Wi-Fi aggregates too, and where they err: [quantities.md](quantities.md).
+";
+
+const TABLE_I: &str = "
+# Table I
+
+Methods and TCP's laws in one framework (ECNProbe, section III and Table I): in each round a window of W(t) packets leaves at a rate of
+x(t), and comes back as a congestion signal p(t), by which a search goes on to the turning point at which the path is just full. A method's window and rate are
+those of its streams, and TCP's are its own: the laws of `control/window/`, as [scenarios.md](scenarios.md) names them.
+
+| method or law | probe pattern | congestion signal | turning point |
+|---|---|---|---|
 ";
 
 const SOURCES_HEAD: &str = "
@@ -42,7 +54,16 @@ fn the_page_of_methods_is_what_the_tables_say() {
     let mut page = HEAD.to_owned();
     for method in METHODS.iter() {
         writeln!(page, "\n## `{}`\n\n{} ({}).\n", method.name, method.about, method.paper).unwrap();
+        writeln!(page, "Not good {}.\n", method.weak).unwrap();
         table(&mut page, method.options);
+    }
+    page.push_str(TABLE_I);
+    for method in METHODS.iter() {
+        writeln!(page, "| `{}` | {} |", method.name, method.row().join(" | ")).unwrap();
+    }
+    for name in LawConfig::names() {
+        let law: LawConfig = name.parse().unwrap();
+        writeln!(page, "| TCP, `{name}` | window | {} |", law.row().join(" | ")).unwrap();
     }
     page.push_str("\n# Loss classifiers\n");
     for lda in CLASSIFIERS.iter() {

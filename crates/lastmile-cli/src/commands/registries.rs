@@ -59,7 +59,11 @@ impl Listed for Method {
 
     fn line(&self) -> String {
         let plain = if self.round_trip { "also against any STAMP reflector" } else { "not by plain STAMP" };
-        format!("{plain}; by the resolution of stamps: {}", self.resolution)
+        let [pattern, signal, search] = self.row();
+        format!(
+            "{pattern}; {signal}; {search}; {plain}; by the resolution of stamps: {}; not good {}",
+            self.resolution, self.weak
+        )
     }
 
     fn more(&self) -> Value {
@@ -67,6 +71,7 @@ impl Listed for Method {
             self.brief.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         json!({
             "estimates": self.estimates, "round_trip": self.round_trip, "resolution": self.resolution, "brief": brief,
+            "pattern": self.pattern, "signal": self.signal, "search": self.search, "weak": self.weak,
         })
     }
 }

@@ -135,7 +135,10 @@ fn json_of_a_measurement() {
 fn json_of_the_registries() {
     let methods = lastmile(&["methods", "--json"]).json();
     for method in methods.as_array().unwrap() {
-        has_keys(method, "name about paper estimates round_trip resolution options brief");
+        has_keys(
+            method,
+            "name about paper estimates round_trip resolution options brief pattern signal search weak",
+        );
         let mut one = lastmile(&["methods", method["name"].as_str().unwrap(), "--json"]).json();
         // Alone it is a document.
         assert_eq!(one.as_object_mut().unwrap().remove("schema"), Some(2.into()));

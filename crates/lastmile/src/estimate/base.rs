@@ -9,11 +9,17 @@ use crate::estimate::{
     WarningCode,
 };
 use crate::observe::StreamVerdict;
+use crate::observe::burst::Burst;
 use crate::observe::judge;
 use crate::observe::order::Order;
 use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
+
+/// Warning text for paths that are faster than stamps can tell.
+pub(super) const TOO_FAST: &str = "packets come closer together than these hosts can time";
+/// Longest pause in which a queue may drain.
+const LONGEST_DRAIN: Span = Span::from_secs(1);
 
 /// A tool keeps one of these. Its `step` begins with [`Base::step`], its `on_stream` with [`Base::judge`].
 ///
@@ -85,6 +91,14 @@ impl Base {
         self.pause = Some(span);
     }
 
+    /// Leaves the path alone until the queue that a stream filled is empty, `least` at least: a queue drains at what is left, a quarter of the
+    /// capacity or more.
+    pub fn drain(&mut self, record: &StreamRecord, least: Span) {
+        let times = || record.packets.iter().filter_map(|p| p.owd());
+        let waited = times().max().zip(times().min()).map_or(Span::ZERO, |(most, least)| most - least);
+        self.pause(least.max((waited * 4).min(LONGEST_DRAIN)));
+    }
+
     /// True once the run has ended, with numbers or a refusal.
     pub fn is_done(&self) -> bool {
         self.outcome.is_some()
@@ -98,6 +112,13 @@ impl Base {
     /// Ends with these numbers.
     pub fn found(&mut self, estimates: Vec<Estimate>) {
         self.outcome = Some(Outcome::Found(estimates));
+    }
+
+    /// Ends with a bound of these quantities.
+    pub fn more_than(&mut self, quantities: &[Quantity], bound: Rate, why: &str, streams: &[u32]) {
+        self.warn(WarningCode::LowerBound, why);
+        let of = |quantity: &Quantity| self.estimate(*quantity, Value::MoreThan(bound), streams);
+        self.found(quantities.iter().map(of).collect());
     }
 
     /// Counts a stream of `planned` packets, and says whether it can be believed.
@@ -158,6 +179,16 @@ impl Base {
         self.conditions.timing_noise.max(record.tx_resolution).max(record.rx_resolution)
     }
 
+    /// The rate at which a burst arrived, in bit/s, or the bound that it proves where stamps are too uncertain to tell one.
+    ///
+    /// # Errors
+    /// The bound.
+    pub fn rate_of(&self, burst: &Burst, record: &StreamRecord) -> Result<f64, Rate> {
+        let slack = self.coalescing().max(self.noise(record) * 2);
+        let bound = || burst.at_least(slack).unwrap_or(Rate::ip(0));
+        burst.rate().filter(|_| burst.received >= slack * 4).ok_or_else(bound)
+    }
+
     /// By how much a receiver that coalesces interrupts may stamp late.
     pub fn coalescing(&self) -> Span {
         self.conditions.coalescing
@@ -179,6 +210,18 @@ impl Base {
         StreamPlan::pairs_apart((1..n).map(|_| gap.scaled(0.5 + self.draw())), size)
     }
 
+    /// `n` pairs at Poisson times, `mean` apart in the mean, whose second packets leave `within` after the first ones.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::{Base, Conditions}, time::Span, units::Bytes};
+    /// let plan = Base::new(Conditions::exact(1)).poisson_pairs(10, Bytes(1500), Span::from_micros(1_200), Span::from_millis(100));
+    /// assert_eq!(plan.packets.len(), 20);
+    /// assert_eq!(plan.packets[3].offset - plan.packets[2].offset, Span::from_micros(1_200));
+    /// ```
+    pub fn poisson_pairs(&mut self, n: usize, size: Bytes, within: Span, mean: Span) -> StreamPlan {
+        StreamPlan::spread_pairs((1..n).map(|_| self.exponential(mean)), within, size)
+    }
+
     /// Says something beside the result, once.
     pub fn warn(&mut self, code: WarningCode, text: impl Into<String>) {
         let warning = Warning { code, text: text.into() };
@@ -193,6 +236,16 @@ impl Base {
             "packets of {from} do not pass this path, as behind a VPN: measured with {to} (--packet-size)"
         );
         self.warn(WarningCode::PacketSize, text);
+    }
+
+    /// Says that streams went there and back, if they did.
+    pub fn warn_round_trip(&mut self) {
+        if self.round_trip {
+            self.warn(
+                WarningCode::RoundTrip,
+                "measured there and back: what is left is at most that of either direction, and less than both where others load both",
+            );
+        }
     }
 
     /// All that was said, and `more`.

@@ -40,8 +40,8 @@ use crate::estimate::shaper;
 use crate::estimate::wbest::IN_BATCHES;
 use crate::estimate::wbest_capacity::{Capacity, warn_too_wide};
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, Warning,
-    WarningCode, bits_per_second,
+    Base, Conditions, Estimate, Estimator, Method, Probes, Quantity, Refusal, Search, Signal, Step,
+    StreamPlan, Value, Warning, WarningCode, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
@@ -85,6 +85,10 @@ pub const ENTRY: Method = Method {
     about: "capacity from the packet pair with the least delay: the one that met no other traffic",
     paper: "Kapoor, Chen, Lao, Gerla, Sanadidi, CapProbe, SIGCOMM 2004",
     estimates: &[Quantity::Capacity, Quantity::ShortestExchange, Quantity::SustainedRate],
+    pattern: &[Probes::Pairs],
+    signal: Signal::Delay,
+    search: &[Search::Algorithmic],
+    weak: "on queues that never empty, where no pair meets an empty path, and behind token buckets, which pairs do not show",
     round_trip: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: CapProbeConfig::OPTIONS,

@@ -1,6 +1,6 @@
 //! [`Method`]: a tool's description of itself, and its constructor.
 
-use crate::estimate::{Estimator, Quantity};
+use crate::estimate::{Estimator, Probes, Quantity, Search, Signal};
 use crate::options::{ChoiceError, Entry, Given, Opt, OptionError};
 use crate::time::Span;
 
@@ -58,6 +58,14 @@ pub struct Method {
     pub paper: &'static str,
     /// Quantities that it estimates, in the order of its results.
     pub estimates: &'static [Quantity],
+    /// Shapes of its streams, in the order in which it sends them.
+    pub pattern: &'static [Probes],
+    /// Congestion signal that it reads from them.
+    pub signal: Signal,
+    /// How it finds the turning point from that: any of these searches, where there are several.
+    pub search: &'static [Search],
+    /// Cases in which its number is wrong or missing, as a sentence without its full stop.
+    pub weak: &'static str,
     /// True if it also works on replies to each packet, so that any plain STAMP reflector serves it.
     pub round_trip: bool,
     /// The highest rate at 1488 B for which it gives numbers, by the resolution of stamps; beyond it answers "more than".
@@ -74,10 +82,26 @@ pub struct Method {
 pub type Made = Result<Box<dyn Estimator>, OptionError>;
 
 impl Method {
+    /// Its row of ECNProbe's Table I: its streams, its congestion signal and its search for the turning point.
+    ///
+    /// ```
+    /// let topp = lastmile::estimate::METHODS.find("topp")?;
+    /// assert_eq!(topp.row(), ["trains", "throughput", "regression"].map(str::to_owned));
+    /// # Ok::<(), lastmile::options::ChoiceError>(())
+    /// ```
+    pub fn row(&self) -> [String; 3] {
+        [any(self.pattern, ", "), self.signal.to_string(), any(self.search, " or ")]
+    }
+
     /// Makes one, with the options given to it.
     pub fn build(&self, given: &Given, conditions: &Conditions) -> Result<Box<dyn Estimator>, ChoiceError> {
         (self.make)(given, conditions).map_err(|error| error.of(self.name).into())
     }
+}
+
+/// Any of these, in words: "binary search or linear search".
+fn any<T: ToString>(of: &[T], between: &str) -> String {
+    of.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
 impl Entry for Method {

@@ -13,12 +13,16 @@ mod cell;
 mod clumps;
 mod contention;
 mod fair_queue;
+mod framework;
+mod guard;
 mod idle;
+mod line;
 mod method;
 mod overflow;
 mod plan;
 mod policer;
 mod result;
+pub mod search;
 mod shaper;
 mod tight_link;
 pub mod trains;
@@ -27,6 +31,8 @@ mod wbest_config;
 mod wbest_fluid;
 
 pub use base::{Base, bits_per_second};
+pub use framework::{Probes, Search, Signal};
+pub use guard::Guard;
 pub use method::{COALESCING, Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};
 pub use result::{

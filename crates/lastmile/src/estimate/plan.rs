@@ -3,7 +3,7 @@
 use crate::node::Ecn;
 use crate::report::Pattern;
 use crate::time::Span;
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, Layer, Rate};
 
 /// One packet of a stream that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,63 @@ impl StreamPlan {
     pub fn uneven(offsets: impl IntoIterator<Item = Span>, size: Bytes) -> StreamPlan {
         let packet = |offset| ProbePacket { offset, size, ecn: Ecn::NotEct };
         StreamPlan { pattern: Pattern::Uneven, packets: offsets.into_iter().map(packet).collect() }
+    }
+
+    /// Pairs of packets of `size` bytes at the IP layer, the two of a pair `within` apart, with these times from the second packet of a pair to the next
+    /// pair.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, time::Span, units::Bytes};
+    /// let plan = StreamPlan::spread_pairs([Span::from_millis(7)], Span::from_millis(1), Bytes(1500));
+    /// let offsets: Vec<i64> = plan.packets.iter().map(|p| p.offset.as_nanos() / 1_000_000).collect();
+    /// assert_eq!(offsets, [0, 1, 8, 9]);
+    /// ```
+    pub fn spread_pairs(gaps: impl IntoIterator<Item = Span>, within: Span, size: Bytes) -> StreamPlan {
+        let mut offsets = vec![Span::ZERO, within];
+        for gap in gaps {
+            let first = offsets[offsets.len() - 1] + gap;
+            offsets.extend([first, first + within]);
+        }
+        StreamPlan::uneven(offsets, size)
+    }
+
+    /// A chirp of packets of `size` bytes: gaps that begin at those of the rate `low`, each `gamma` times shorter than the one before, as long as
+    /// their rate is below `high`; [`MOST`](Self::MOST) packets at most. (Ribeiro et al., "pathChirp: efficient available bandwidth estimation for
+    /// network paths", PAM 2003.)
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, units::{Bytes, Rate}};
+    /// // 1000 B at 1, 2 and 4 Mbit/s: 8, 4 and 2 ms.
+    /// let plan = StreamPlan::chirp(Bytes(1000), Rate::ip(1_000_000), Rate::ip(8_000_000), 2.0);
+    /// let offsets: Vec<i64> = plan.packets.iter().map(|p| p.offset.as_nanos() / 1_000_000).collect();
+    /// assert_eq!(offsets, [0, 8, 12, 14]);
+    /// ```
+    pub fn chirp(size: Bytes, low: Rate, high: Rate, gamma: f64) -> StreamPlan {
+        let (mut offsets, mut gap, last) = (vec![Span::ZERO], low.time_for(size), high.time_for(size));
+        while gap > last && offsets.len() < StreamPlan::MOST {
+            offsets.push(offsets[offsets.len() - 1] + gap);
+            gap = gap.scaled(1.0 / gamma);
+        }
+        StreamPlan::uneven(offsets, size)
+    }
+
+    /// The same with this ECN codepoint on all packets.
+    #[must_use]
+    pub fn with_ecn(mut self, ecn: Ecn) -> StreamPlan {
+        self.packets.iter_mut().for_each(|packet| packet.ecn = ecn);
+        self
+    }
+
+    /// The rate at which it is to leave, x(t): its bytes behind the first packet over its duration; `None` where all leave at once.
+    ///
+    /// ```
+    /// # use lastmile::{estimate::StreamPlan, units::{Bytes, Rate}};
+    /// let train = StreamPlan::train(31, Bytes(1500), Rate::ip(5_000_000));
+    /// assert_eq!((train.rate(), StreamPlan::burst(31, Bytes(1500)).rate()), (Some(Rate::ip(5_000_000)), None));
+    /// ```
+    pub fn rate(&self) -> Option<Rate> {
+        let bytes = self.packets.iter().skip(1).map(|p| p.size).sum();
+        (self.duration() > Span::ZERO).then(|| Rate::over(bytes, self.duration(), Layer::Ip))?
     }
 
     /// Bytes at the IP layer.

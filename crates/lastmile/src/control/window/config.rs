@@ -82,6 +82,23 @@ impl LawConfig {
         if holds { Ok(()) } else { Err(reason) }
     }
 
+    /// Its row of ECNProbe's Table I: the congestion signal, and the iteration towards the turning point.
+    ///
+    /// ```
+    /// use lastmile::control::window::LawConfig;
+    /// assert_eq!(LawConfig::default().row(), ["loss", "AIMD iteration"]);
+    /// ```
+    pub fn row(&self) -> [&'static str; 2] {
+        match self {
+            LawConfig::Reno(_) => ["loss", "AIMD iteration"],
+            LawConfig::Vegas(_) => ["delay", "AIAD iteration"],
+            LawConfig::Westwood(_) => ["loss", "additive increase, decrease to the measured throughput"],
+            LawConfig::Cubic(_) => ["loss", "cubic increase, multiplicative decrease"],
+            LawConfig::Binomial(b) if (b.k, b.l) == (1.0, 0.0) => ["loss", "IIAD iteration"],
+            LawConfig::Binomial(_) => ["loss", "binomial increase and decrease"],
+        }
+    }
+
     /// The law itself.
     pub fn law(&self) -> Box<dyn WindowLaw> {
         match *self {

@@ -2,8 +2,6 @@
 
 use super::Topp;
 use super::line::{CLEAR, ORIGIN, segments};
-use crate::estimate::cell::{Bursts, Cell};
-use crate::estimate::idle::Idle;
 use crate::estimate::wbest_capacity::{CONFIDENCE, too_wide, warn_too_wide};
 use crate::estimate::{
     Estimate, Interval, IntervalMethod, Quantity, TruthKind, Value, Warning, WarningCode, bits_per_second,
@@ -63,8 +61,8 @@ impl Topp {
                     "no rate that was offered passed as it came: what is left is extrapolated (min_rate)";
                 warn(WarningCode::PoorFit, text.into());
             }
-            if let Some((code, text, least)) = self.doubt(capacity, available) {
-                warn(code, text);
+            if let Some((doubt, least)) = self.guard.doubt(capacity, available) {
+                warn(doubt.code, doubt.text);
                 of_available[0] = of_available[0].min(least);
             }
         }
@@ -96,34 +94,6 @@ impl Topp {
         let mut found = vec![narrow.unwrap_or(of_line), left];
         warn_too_wide(&mut found, self.pairs.map_or(capacity, |(shown, _)| shown));
         found
-    }
-
-    /// Why less may be left than the line says, and what at least, by the share of first packets that met nobody.
-    fn doubt(&self, capacity: f64, available: f64) -> Option<(WarningCode, String, f64)> {
-        let (firsts, noise) = self.firsts.as_ref()?;
-        let slot = bits_per_second(capacity).time_for(self.config.packet_size);
-        let idle = Idle::of_singles(firsts, &self.usable, slot, *noise)?;
-        let empty =
-            format!("pairs and trains met an empty path in {:.0} % of all cases", 100.0 * idle.share());
-        let (code, why) = if idle.contradicts(available / capacity) {
-            (
-                WarningCode::TightLink,
-                "which trains alone do not show: another link may be busy, or others make way, and less may be left",
-            )
-        } else if idle.is_busy_elsewhere(slot) {
-            (
-                WarningCode::TightLink,
-                "and a little waits elsewhere for the others: another link or cell may be busy, and less may be left",
-            )
-        } else if idle.met_others() && Cell::of(&self.usable, &Bursts::default(), *noise).is_some() {
-            (
-                WarningCode::Contended,
-                "and other stations of a cell of Wi-Fi send: trains get their turn beside them, and less may be left",
-            )
-        } else {
-            return None;
-        };
-        Some((code, format!("{empty}, {why}"), idle.share() * capacity))
     }
 }
 

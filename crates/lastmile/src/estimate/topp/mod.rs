@@ -20,16 +20,17 @@
 mod found;
 mod line;
 
-use self::line::{CLEAR, FEWEST, Point};
-use crate::estimate::policer;
+use self::line::{CLEAR, FEWEST};
+use crate::estimate::base::TOO_FAST;
+use crate::estimate::line::Point;
 use crate::estimate::wbest_fluid::Fluid;
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, Value, Warning,
-    WarningCode, bits_per_second,
+    Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Refusal, Search, Signal, Step,
+    StreamPlan, Warning, WarningCode, bits_per_second,
 };
 use crate::observe::burst::Burst;
-use crate::observe::pairs::{Pair, PairSet, Timing};
-use crate::observe::{StreamVerdict, order::Order, schedule::Schedule, stats};
+use crate::observe::pairs::{PairSet, Timing};
+use crate::observe::{StreamVerdict, signal, stats};
 use crate::options::{OptionError, Options};
 use crate::report::StreamRecord;
 use crate::time::Span;
@@ -65,6 +66,10 @@ pub const ENTRY: Method = Method {
     about: "available bandwidth and the tight link's capacity from a line through the rates of trains that come faster and faster",
     paper: "Melander, Björkman, Gunningberg, TOPP, GLOBECOM 2000",
     estimates: &[Quantity::Capacity, Quantity::AvailableBandwidth],
+    pattern: &[Probes::Trains],
+    signal: Signal::Throughput,
+    search: &[Search::Regression],
+    weak: "on a busy link before a narrower one, and with bursts of others behind a fair queue: one train at each rate is too few",
     round_trip: true,
     resolution: "1 us: 1 Gbit/s with the 2 us that kernels add; 250 us: 100 Mbit/s",
     options: ToppConfig::OPTIONS,
@@ -111,27 +116,22 @@ pub struct Topp {
     step: f64,
     doubled: u32,
     points: Vec<Point>,
-    /// The first packets of all pairs and trains, which tell how often the path was empty, and how uncertain their stamps are.
-    firsts: Option<(StreamRecord, Span)>,
-    /// Packets of the pairs, usable ones.
-    usable: Vec<Pair>,
+    guard: Guard,
 }
 
 impl Topp {
     /// Ready to start.
     pub fn new(config: ToppConfig, conditions: Conditions) -> Topp {
-        let base = Base::new(conditions);
         let mut topp = Topp {
+            guard: Guard::new(config.faithful),
             config,
-            base,
+            base: Base::new(conditions),
             pairs: None,
             asks_burst: false,
             rates: Vec::new(),
             step: 0.0,
             doubled: 0,
             points: Vec::new(),
-            firsts: None,
-            usable: Vec::new(),
         };
         if topp.config.faithful {
             topp.base.warn(
@@ -163,13 +163,8 @@ impl Topp {
         if !faithful {
             return StreamPlan::train(train_length, packet_size, rate);
         }
-        let (mut at, gap) = (Span::ZERO, rate.time_for(packet_size));
-        let offsets = (0..pairs).flat_map(|_| {
-            let first = at;
-            at = first + gap + pause.scaled(0.5 + self.base.draw());
-            [first, first + gap]
-        });
-        StreamPlan::uneven(offsets.collect::<Vec<_>>(), packet_size)
+        let apart = (1..pairs).map(|_| pause.scaled(0.5 + self.base.draw()));
+        StreamPlan::spread_pairs(apart, rate.time_for(packet_size), packet_size)
     }
 
     /// The rates at which a stream went and came, in bit/s.
@@ -177,14 +172,7 @@ impl Topp {
         if !self.config.faithful {
             return Fluid::of(record).map(|fluid| [fluid.input, fluid.output]);
         }
-        let (order, schedule) = (Order::of(record), Schedule::of(record));
-        let gaps = (1..record.packets.len()).step_by(2).filter(|&i| order.usable(i) && schedule.held()[i]);
-        let gaps: Vec<(Span, Span)> =
-            gaps.filter_map(|i| Some((record.send_gap(i)?.0, record.receive_gap(i)?))).collect();
-        let bits = self.config.packet_size.bits() as f64 * gaps.len() as f64;
-        let rates = [gaps.iter().map(|g| g.0).sum::<Span>(), gaps.iter().map(|g| g.1).sum()]
-            .map(|t: Span| bits / t.as_secs_f64());
-        rates.iter().all(|rate| *rate > 0.0 && rate.is_finite()).then_some(rates)
+        signal::rates(&signal::pair_gaps(record, true))
     }
 
     fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
@@ -202,11 +190,8 @@ impl Topp {
             Some(pair) => {
                 let shown = pair.size.bits() as f64 / pair.received.as_secs_f64();
                 self.pairs = Some((shown, record.stream));
-                let mut firsts = record.clone();
-                firsts.packets = record.packets.iter().step_by(2).copied().collect();
-                self.firsts = Some((firsts, noise));
+                self.guard.see(record, 2, &mut self.base);
                 self.plan_rates(shown);
-                self.usable = set.usable;
             }
             None => self.asks_burst = true,
         }
@@ -219,38 +204,16 @@ impl Topp {
         };
         self.base.useful();
         self.asks_burst = false;
-        let slack = self.base.coalescing().max(self.base.noise(record) * 2);
-        match burst.rate().filter(|_| burst.received >= slack * 4) {
-            Some(rate) => self.plan_rates(rate),
-            None => {
-                let bound = burst.at_least(slack).unwrap_or(Rate::ip(0));
-                self.more_than(
-                    bound,
-                    "packets come closer together than these hosts can time",
-                    vec![record.stream],
-                );
-            }
+        match self.base.rate_of(&burst, record) {
+            Ok(rate) => self.plan_rates(rate),
+            Err(bound) => self.base.more_than(ENTRY.estimates, bound, TOO_FAST, &[record.stream]),
         }
-    }
-
-    /// Ends with a bound of both numbers.
-    fn more_than(&mut self, bound: Rate, why: &str, streams: Vec<u32>) {
-        self.base.warn(WarningCode::LowerBound, why);
-        let of = |quantity| self.base.estimate(quantity, Value::MoreThan(bound), &streams);
-        self.base.found(vec![of(Quantity::Capacity), of(Quantity::AvailableBandwidth)]);
     }
 
     fn on_rate(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         self.rates.pop();
-        if let Some((firsts, _)) = &mut self.firsts {
-            firsts.packets.extend(record.packets.first());
-        }
-        if !self.config.faithful && policer::suspects_train(record, self.base.coalescing()) {
-            self.base.warn(
-                WarningCode::Policer,
-                "packets of fast trains were lost, and nothing made the others wait, as at a policer",
-            );
-        }
+        let every = if self.config.faithful { 2 } else { self.config.train_length };
+        self.guard.see(record, every, &mut self.base);
         match self.rates_of(record).filter(|_| verdict == StreamVerdict::Believed) {
             Some([offered, measured]) => {
                 self.base.useful();
@@ -290,8 +253,13 @@ impl Topp {
         }
         let passed: Vec<f64> = self.points.iter().map(|p| p.offered / p.ratio.max(1.0)).collect();
         let bound = bits_per_second(passed.iter().fold(0.0, |a: f64, b| a.max(*b)));
-        let streams = self.points.iter().map(|p| p.stream).collect();
-        self.more_than(bound, "no rate that was offered made packets wait (--set max_rate)", streams);
+        let streams: Vec<u32> = self.points.iter().map(|p| p.stream).collect();
+        self.base.more_than(
+            ENTRY.estimates,
+            bound,
+            "no rate that was offered made packets wait (--set max_rate)",
+            &streams,
+        );
     }
 }
 
@@ -319,12 +287,7 @@ impl Estimator for Topp {
             (false, false) => self.config.train_length,
         };
         let verdict = self.base.judge(record, planned);
-        if self.base.round_trip() {
-            self.base.warn(
-                WarningCode::RoundTrip,
-                "measured there and back: what is left is at most that of either direction, and less than both where others load both",
-            );
-        }
+        self.base.warn_round_trip();
         if !self.rates.is_empty() {
             self.on_rate(record, verdict);
         } else if self.asks_burst {
@@ -332,11 +295,8 @@ impl Estimator for Topp {
         } else {
             self.on_pairs(record, verdict);
         }
-        // The queue that the train left drains at what is left.
-        let times = || record.packets.iter().filter_map(|p| p.owd());
-        let waited = times().max().zip(times().min()).map_or(Span::ZERO, |(most, least)| most - least);
         let pause = self.config.pause.scaled(0.5 + self.base.draw());
-        self.base.pause(pause.max((waited * 4).min(Span::from_secs(1))));
+        self.base.drain(record, pause);
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
@@ -361,7 +321,7 @@ impl Estimator for Topp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Outcome;
+    use crate::estimate::{Outcome, Value};
     use crate::observe::testing::{pairs, record};
     use crate::report::{Direction, Pattern};
 

@@ -23,8 +23,8 @@ use crate::estimate::wbest_capacity::{CONFIDENCE, Capacity, too_wide, warn_too_w
 pub use crate::estimate::wbest_config::WbestConfig;
 use crate::estimate::wbest_fluid::{Fluid, faithful_spare};
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Method, Quantity, Refusal, Step, StreamPlan, TruthKind, Value,
-    Warning, WarningCode, bits_per_second,
+    Base, Conditions, Estimate, Estimator, Method, Probes, Quantity, Refusal, Search, Signal, Step,
+    StreamPlan, TruthKind, Value, Warning, WarningCode, bits_per_second,
 };
 use crate::estimate::{
     fair_queue::{self, Served},
@@ -50,6 +50,10 @@ pub const ENTRY: Method = Method {
         Quantity::AvailableBandwidth,
         Quantity::AchievableRate,
     ],
+    pattern: &[Probes::Pairs, Probes::Trains],
+    signal: Signal::Throughput,
+    search: &[Search::Algorithmic],
+    weak: "under contention in Wi-Fi that aggregates, and behind a token bucket that outlasts its trains",
     round_trip: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: WbestConfig::OPTIONS,
