@@ -27,8 +27,22 @@ fn measured(scratch: &Scratch, mbps: f64, others: f64, seed: u64) -> Result<serd
     let client = format!("sleep 0.5; {PROGRAM} measure {{server}} --peer iperf3 --json > {said}; true");
     let seed = seed.to_string();
     let ended = lastmile(&[
-        "lab", &file, "--seed", &seed, "--in", "server", "--", "sh", "-c", "timeout 4 iperf3 -s; true", "--in",
-        "home", "--", "sh", "-c", &client,
+        "lab",
+        &file,
+        "--seed",
+        &seed,
+        "--in",
+        "server",
+        "--",
+        "sh",
+        "-c",
+        "timeout 4 iperf3 -s; true",
+        "--in",
+        "home",
+        "--",
+        "sh",
+        "-c",
+        &client,
     ]);
     if let Some(late) = lateness(&ended) {
         return Err(late);
@@ -52,7 +66,8 @@ fn wallclock_trains_of_iperf3_show_the_links_capacity() {
         let error = rate.map(|rate| rate / mbps / 1e6 - 1.0);
         let text = format!("{name}: {:.3} Mbit/s, {bytes:?} B", rate.unwrap_or(f64::NAN) / 1e6);
         eprintln!("lab: scored: {text}");
-        let right = error.is_some_and(|error| error.abs() <= APART) && bytes.is_some_and(|bytes| bytes <= 300_000);
+        let right =
+            error.is_some_and(|error| error.abs() <= APART) && bytes.is_some_and(|bytes| bytes <= 300_000);
         if !right || row["direction"] != "reverse" || row["quantity"] != "capacity" {
             wrong.push(format!("{text}: {json}"));
         }
@@ -68,7 +83,9 @@ fn field_trains_of_iperf3_in_the_lab() {
         return;
     }
     let scratch = Scratch::new("ten");
-    eprintln!("| `--peer iperf3` in the lab | n | median (least to most), Mbit/s | intervals that hold the link's rate | warnings | refused | kB |\n|---|---|---|---|---|---|---|");
+    eprintln!(
+        "| `--peer iperf3` in the lab | n | median (least to most), Mbit/s | intervals that hold the link's rate | warnings | refused | kB |\n|---|---|---|---|---|---|---|"
+    );
     for (mbps, others) in [(10.0, 0.0), (10.0, 4.0), (50.0, 0.0), (50.0, 20.0)] {
         let (mut rates, mut holds, mut warned, mut refused, mut bytes) = (Vec::new(), 0, 0, 0, 0);
         for seed in 1..=10 {
@@ -81,12 +98,17 @@ fn field_trains_of_iperf3_in_the_lab() {
             warned += usize::from(!row["warning"].is_null());
             let end = |name: &str| row["interval"][name].as_f64().unwrap_or(f64::NAN);
             holds += usize::from(end("low_bps") <= mbps * 1e6 && mbps * 1e6 <= end("high_bps"));
-            bytes = bytes.max(row["bytes"].as_u64().unwrap_or(0) + row["bytes_received"].as_u64().unwrap_or(0));
+            bytes =
+                bytes.max(row["bytes"].as_u64().unwrap_or(0) + row["bytes_received"].as_u64().unwrap_or(0));
         }
         rates.sort_by(f64::total_cmp);
         let (n, middle) = (rates.len(), rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN));
-        let (least, most) = (rates.first().copied().unwrap_or(f64::NAN), rates.last().copied().unwrap_or(f64::NAN));
-        eprintln!("| {mbps} Mbit/s under {others} of Poisson | {n} | {middle:.3} ({least:.3} to {most:.3}) | {holds} | {warned} | {refused} | {:.0} |", bytes as f64 / 1e3);
+        let (least, most) =
+            (rates.first().copied().unwrap_or(f64::NAN), rates.last().copied().unwrap_or(f64::NAN));
+        eprintln!(
+            "| {mbps} Mbit/s under {others} of Poisson | {n} | {middle:.3} ({least:.3} to {most:.3}) | {holds} | {warned} | {refused} | {:.0} |",
+            bytes as f64 / 1e3
+        );
         assert!(rates.iter().all(|rate| (rate / mbps - 1.0).abs() <= APART), "{rates:?}");
         assert!(refused <= 2, "{refused} of 10 refused");
     }

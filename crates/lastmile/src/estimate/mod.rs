@@ -50,12 +50,14 @@ options::registry! {
     ///
     /// ```
     /// let names: Vec<&str> = lastmile::estimate::METHODS.iter().map(|m| m.name).collect();
-    /// assert_eq!(names, ["wbest", "capprobe", "topp"]);
+    /// assert_eq!(names, ["wbest", "capprobe", "topp", "pathload", "pathchirp"]);
     /// ```
     pub static METHODS: Method;
     wbest,
     capprobe,
     topp,
+    pathload,
+    pathchirp,
 }
 
 /// Makes the method of that name, with the options given to it.
@@ -63,7 +65,7 @@ options::registry! {
 /// ```
 /// use lastmile::estimate::{Conditions, build};
 /// let error = build(&"dowsing".parse()?, &Conditions::default()).err().unwrap();
-/// assert_eq!(error.to_string(), "there is no method \"dowsing\"; known: wbest, capprobe, topp");
+/// assert_eq!(error.to_string(), "there is no method \"dowsing\"; known: wbest, capprobe, topp, pathload, pathchirp");
 /// let error = build(&"capprobe(trains=4)".parse()?, &Conditions::default()).err().unwrap();
 /// assert!(error.to_string().starts_with("capprobe has no option trains; its options: "));
 /// # Ok::<(), lastmile::options::OptionError>(())

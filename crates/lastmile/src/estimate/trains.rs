@@ -39,6 +39,8 @@ use crate::units::{Bytes, Rate};
 const ATTEMPTS: u32 = 3;
 /// Whole trains agree with the gaps within this share (`burst_check`).
 const AGREE: f64 = 0.08;
+/// Gaps within this share of each other are the same.
+const SAME: f64 = 0.05;
 /// The gap of the rate of bursts: so many are shorter, which may be late stamps.
 const FAST: usize = 4;
 
@@ -190,6 +192,14 @@ impl Trains {
         }
     }
 
+    /// True if most gaps are those of this rate: then nothing has to tell which others are.
+    fn agree(&self, rate: f64) -> bool {
+        let slot = self.size.bits() as f64 * 1e9 / rate.max(1.0);
+        let near = (slot * SAME).max(self.noise.as_nanos() as f64 * 2.0);
+        let same = self.gaps.iter().filter(|gap| (gap.received.as_nanos() as f64 - slot).abs() <= near);
+        same.count() * 2 > self.gaps.len()
+    }
+
     fn found(&self) -> Result<Vec<Estimate>, Refusal> {
         let burst = self.size * self.packets as u64;
         let mut said = self.base.said(None);
@@ -235,7 +245,8 @@ impl Trains {
             let bound = self.base.estimate(Quantity::Capacity, bound, &self.streams);
             return Ok(self.rows(Estimate { burst: Some(burst), warnings: said, ..bound }));
         }
-        let capacity = match met(&self.gaps) {
+        let met = if self.agree(median.rate) { Met::Few } else { met(&self.gaps) };
+        let capacity = match met {
             _ if self.clumped * 2 > self.streams.len() => {
                 say(WarningCode::BatchedStamps, CLUMPED);
                 by_whole
@@ -287,7 +298,8 @@ impl Estimator for Trains {
             let late = self.base.coalescing() + self.noise * 2;
             let bound = burst.at_least(late).unwrap_or(self.bound);
             self.bound = if bound > self.bound { bound } else { self.bound };
-            self.whole.extend(burst.rate().map(|rate| (rate, burst.received)));
+            let rate = self.base.rate_of(&burst, record);
+            self.whole.extend(rate.ok().map(|rate| (rate, burst.received)));
         }
         let came = record.packets.len() - record.lost();
         let clumped = Batch::of(record, self.noise).len() * 2 <= came;
