@@ -14,7 +14,7 @@
 use crate::estimate::search::Latest;
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Refusal, Search, Signal, Step,
-    StreamPlan, Value, base::TOO_FAST, bits_per_second,
+    StreamPlan, Value, Warning, WarningCode, base::TOO_FAST, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::pairs::NOISE_SHARE;
@@ -92,6 +92,8 @@ const LOADS: (f64, f64) = (5e3, 3e6);
 const TOGETHER: Span = Span::from_micros(10);
 /// The program's stamps.
 const MICROSECOND: Span = Span::from_micros(1);
+/// One of so many chirps that met others is a doubt (our own).
+const MET: usize = 4;
 /// Largest difference of two clocks' rates (our own).
 const SKEW: f64 = 1e-4;
 /// Longest pause in one piece.
@@ -99,9 +101,18 @@ const PAUSE: Span = Span::from_secs(4);
 /// Chirps in a row that may tell nothing.
 const ATTEMPTS: u32 = 20;
 
+/// Reading of one chirp.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Chirp {
+    /// The estimate.
+    rate: f64,
+    /// Delays rose, and fell again: others sent meanwhile.
+    met: bool,
+}
+
 /// Estimate of one chirp, in the unit of `rates`: the rate of each gap, the gaps' lengths, and the delays of the packets, one more than gaps.
 /// (PAM 2003, section 3, equation 3.)
-fn chirp(rates: &[f64], gaps: &[f64], delays: &[f64], decrease: f64, busy: usize) -> Option<f64> {
+fn chirp(rates: &[f64], gaps: &[f64], delays: &[f64], decrease: f64, busy: usize) -> Option<Chirp> {
     let n = rates.len().min(gaps.len()).min(delays.len().checked_sub(1)?);
     let rises = |k: usize| k < n && delays[k] < delays[k + 1];
     let next_rise = |from: usize| (from..n).find(|k| rises(*k)).unwrap_or(n);
@@ -124,7 +135,8 @@ fn chirp(rates: &[f64], gaps: &[f64], delays: &[f64], decrease: f64, busy: usize
     let last = start.min(n.checked_sub(1)?);
     found[last..].fill(Some(rates[last]));
     let sum: f64 = found.iter().zip(gaps).map(|(rate, gap)| rate.unwrap_or(rates[last]) * gap).sum();
-    Some(sum / gaps[..n].iter().sum::<f64>()).filter(|rate| rate.is_finite())
+    let rate = sum / gaps[..n].iter().sum::<f64>();
+    rate.is_finite().then_some(Chirp { rate, met: (0..last).any(rises) })
 }
 
 /// The tool.
@@ -152,6 +164,8 @@ pub struct Pathchirp {
     /// Time left alone before the next chirp.
     idle: Span,
     streams: Vec<u32>,
+    /// Chirps that met others.
+    met: usize,
     config: PathchirpConfig,
 }
 
@@ -171,6 +185,7 @@ impl Pathchirp {
             spent: Span::ZERO,
             idle: Span::ZERO,
             streams: Vec::new(),
+            met: 0,
             config,
         }
     }
@@ -190,10 +205,10 @@ impl Pathchirp {
     }
 
     /// The estimate of a chirp, in bit/s.
-    fn estimate(&self, record: &StreamRecord) -> Option<f64> {
+    fn estimate(&self, record: &StreamRecord) -> Option<Chirp> {
         if record.lost() > 0 {
             // A lossy chirp beside no other one.
-            return (self.latest.mean().is_none()).then_some(self.low / 2.0);
+            return (self.latest.mean().is_none()).then_some(Chirp { rate: self.low / 2.0, met: false });
         }
         let came: Vec<Span> = (1..record.packets.len()).map_while(|i| record.receive_gap(i)).collect();
         if came.iter().any(|gap| *gap < Span::ZERO) {
@@ -247,6 +262,14 @@ impl Pathchirp {
         let value = Value::Is(bits_per_second(mean));
         let mut found = vec![self.base.estimate(Quantity::AvailableBandwidth, value, &self.streams)];
         self.guard.warn(self.capacity.max(mean), &mut found);
+        if !self.config.faithful && self.met * MET > self.streams.len() {
+            let text = format!(
+                "delays rose and fell again in {} of {} chirps: others send, and beside them a chirp finds more than is left",
+                self.met,
+                self.streams.len()
+            );
+            found[0].warnings.push(Warning { code: WarningCode::Contended, text });
+        }
         found
     }
 }
@@ -297,7 +320,8 @@ impl Estimator for Pathchirp {
         };
         self.base.useful();
         self.streams.push(record.stream);
-        self.latest.push(one);
+        self.met += usize::from(one.met);
+        self.latest.push(one.rate);
         let Some(mean) = self.latest.mean() else { return };
         let spread = self.latest.spread().filter(|_| self.latest.is_full());
         let converged = spread.is_some_and(|spread| spread < self.config.converged * mean);
@@ -328,7 +352,7 @@ mod tests {
 
     #[test]
     fn the_published_formula_by_hand() {
-        let of = |delays: &[f64]| chirp(&RATES, &GAPS, delays, 1.5, 2).unwrap();
+        let of = |delays: &[f64]| chirp(&RATES, &GAPS, delays, 1.5, 2).unwrap().rate;
         // Delays rise from the gap at rate 4 on, and do not fall: 4 everywhere.
         assert_eq!(of(&[0.0, 0.0, 0.0, 3.0, 7.0, 12.0]), 4.0);
         // They rise within the first gap by a burst of others, and are down again (2 < 6 / 1.5) two packets later: that gap counts at
@@ -336,7 +360,10 @@ mod tests {
         let burst = of(&[0.0, 6.0, 2.0, 2.0, 5.0, 9.0]);
         assert!((burst - (1.0 * 8.0 + 8.0 * 7.5) / 15.5).abs() < 1e-9, "{burst}");
         // The same burst is too short for a busy period of five packets: 8 everywhere.
-        assert_eq!(chirp(&RATES, &GAPS, &[0.0, 6.0, 2.0, 2.0, 5.0, 9.0], 1.5, 5), Some(8.0));
+        assert_eq!(
+            chirp(&RATES, &GAPS, &[0.0, 6.0, 2.0, 2.0, 5.0, 9.0], 1.5, 5),
+            Some(Chirp { rate: 8.0, met: true })
+        );
         // Without any rise, and with one that ends at the last packet, the last gap's rate.
         assert_eq!(
             (of(&[0.0; 6]), chirp(&RATES, &GAPS, &[0.0; 1], 1.5, 5), chirp(&[], &[], &[], 1.5, 5)),
@@ -401,7 +428,7 @@ mod tests {
         let plan = tool.plan();
         let mut lossy = over(&plan, 10.0);
         lossy.packets[5].fate = Fate::Lost;
-        assert_eq!(tool.estimate(&lossy), Some(5e6));
+        assert_eq!(tool.estimate(&lossy), Some(Chirp { rate: 5e6, met: false }));
         tool.latest.push(9e6);
         assert_eq!(tool.estimate(&lossy), None);
         let mut late = over(&plan, 10.0);
