@@ -15,6 +15,7 @@ mod pcap;
 mod ready;
 mod reference;
 mod stories;
+mod tools;
 mod traces;
 mod truth;
 mod wbest_full_queue;

@@ -8,11 +8,12 @@ use crate::estimate::cell::{Bursts, Cell};
 use crate::estimate::idle::Idle;
 use crate::estimate::shaper::{self, Slowdown};
 use crate::estimate::{Base, Estimate, Quantity, StreamPlan, Warning, WarningCode, bits_per_second, policer};
+use crate::observe::burst::Burst;
 use crate::observe::pairs::{Pair, PairSet};
 use crate::observe::{StreamVerdict, batch::Batches, judge, signal, stats};
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 
 /// First packets that are kept: more tell no more.
 const MOST: usize = 1_000;
@@ -91,6 +92,12 @@ impl Guard {
         takes
     }
 
+    /// The bound of the capacity that the guard's burst, or the tool's first, proves.
+    pub fn bound(&self, base: &Base) -> Option<Rate> {
+        let (record, _) = self.burst.as_ref()?;
+        Burst::of(record, None)?.at_least(base.coalescing().max(base.noise(record) * 2))
+    }
+
     /// Takes in a stream: one that consists of pairs, with `every` = 2, or of one train.
     pub fn see(&mut self, record: &StreamRecord, every: usize, base: &mut Base) {
         if !self.on || record.packets.is_empty() {
@@ -140,8 +147,8 @@ impl Guard {
     /// What a burst, its own or the tool's, says of buckets and of fair queues.
     fn of_burst(&self, burst: &StreamRecord, own: bool, capacity: f64) -> Option<Warning> {
         let warning = |code, text| Some(Warning { code, text });
-        if own && policer::suspects(burst) {
-            let lost = burst.lost();
+        let lost = burst.lost();
+        if own && (policer::suspects(burst) || lost * 2 > burst.packets.len()) {
             return warning(
                 WarningCode::Policer,
                 format!(
@@ -149,6 +156,8 @@ impl Guard {
                 ),
             );
         }
+        // Behind a loss others' packets have the places of those that a full queue dropped.
+        let burst = &policer::unbroken(burst);
         let gaps = signal::gaps(burst, false);
         let received: Vec<f64> = gaps.iter().map(|gap| gap.received.as_nanos() as f64).collect();
         let (size, came) = (gaps.first()?.size, signal::throughput(&gaps)?);
@@ -211,7 +220,6 @@ mod tests {
     use super::*;
     use crate::estimate::{Conditions, Value};
     use crate::observe::testing::record;
-    use crate::units::Rate;
 
     /// Arrivals after those gaps, in microseconds.
     fn burst(gaps: &[u64]) -> StreamRecord {

@@ -14,6 +14,7 @@ mod clumps;
 mod contention;
 mod fair_queue;
 mod framework;
+mod gap_search;
 mod guard;
 mod idle;
 mod line;
@@ -50,12 +51,17 @@ options::registry! {
     ///
     /// ```
     /// let names: Vec<&str> = lastmile::estimate::METHODS.iter().map(|m| m.name).collect();
-    /// assert_eq!(names, ["wbest", "capprobe", "topp", "pathload", "pathchirp"]);
+    /// assert_eq!(names, ["wbest", "capprobe", "dispersion", "spruce", "igi", "ptr", "topp", "diettopp", "pathload", "pathchirp"]);
     /// ```
     pub static METHODS: Method;
     wbest,
     capprobe,
+    dispersion,
+    spruce,
+    igi,
+    ptr,
     topp,
+    diettopp,
     pathload,
     pathchirp,
 }
@@ -65,7 +71,7 @@ options::registry! {
 /// ```
 /// use lastmile::estimate::{Conditions, build};
 /// let error = build(&"dowsing".parse()?, &Conditions::default()).err().unwrap();
-/// assert_eq!(error.to_string(), "there is no method \"dowsing\"; known: wbest, capprobe, topp, pathload, pathchirp");
+/// assert_eq!(error.to_string(), "there is no method \"dowsing\"; known: wbest, capprobe, dispersion, spruce, igi, ptr, topp, diettopp, pathload, pathchirp");
 /// let error = build(&"capprobe(trains=4)".parse()?, &Conditions::default()).err().unwrap();
 /// assert!(error.to_string().starts_with("capprobe has no option trains; its options: "));
 /// # Ok::<(), lastmile::options::OptionError>(())

@@ -1,12 +1,12 @@
 //! Searches for a turning point: halving, steps, and averages over streams. Lines are in [`line`](super::line).
 //!
-//! The quantity searched may be a rate, which congests the path from the turning point on, or a gap, which does below it.
+//! The quantity searched may be a rate, which congests the path beyond the turning point, or a gap, beyond which packets come as they went.
 
 use std::collections::VecDeque;
 
 use crate::observe::stats;
 
-/// Binary search of a value from which on the path is congested; doubling while none was seen to congest it.
+/// Binary search of the value from which on something holds, such as the rate that congests a path; doubling while it was never seen to hold.
 ///
 /// ```
 /// use lastmile::estimate::search::Bracket;
@@ -37,22 +37,22 @@ impl Bracket {
         self.high.map_or(2.0 * self.low, |high| (self.low + high) / 2.0)
     }
 
-    /// Takes in that a value congested the path, or did not. A value outside of the bracket, or one that is no number, changes nothing.
-    pub fn take(&mut self, value: f64, congested: bool) {
+    /// Takes in that a value is beyond the turning point, or not yet. A value outside of the bracket, or one that is no number, changes nothing.
+    pub fn take(&mut self, value: f64, beyond: bool) {
         if value >= self.low && self.high.is_none_or(|high| value <= high) {
-            match congested {
+            match beyond {
                 true => self.high = Some(value),
                 false => self.low = value,
             }
         }
     }
 
-    /// The largest value that did not congest the path.
+    /// The largest value that is known to be short of it.
     pub fn low(&self) -> f64 {
         self.low
     }
 
-    /// The smallest that did.
+    /// The smallest that is known to be beyond it.
     pub fn high(&self) -> Option<f64> {
         self.high
     }

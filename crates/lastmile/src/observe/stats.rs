@@ -42,6 +42,24 @@ pub fn quantile_of_sorted(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64))
 }
 
+/// The mode: the mean of the values in the fullest bin of `width` and in its neighbours; the lowest of equally full bins. `None` without values
+/// or width.
+///
+/// ```
+/// use lastmile::observe::stats::mode;
+/// // Bins from 0, 10, 20, ...: two values in that from 10, three in that from 20, none in that from 30.
+/// assert_eq!(mode(&[12.0, 18.0, 21.0, 22.0, 27.0, 40.0], 10.0), Some(20.0));
+/// assert_eq!(mode(&[5.0], 0.0), None);
+/// ```
+pub fn mode(values: &[f64], width: f64) -> Option<f64> {
+    let bin = |value: f64| libm::floor(value / width);
+    let bins: Vec<f64> = sorted(values).into_iter().map(bin).filter(|bin| bin.is_finite()).collect();
+    let runs = bins.chunk_by(|a, b| a == b);
+    let fullest = runs.rev().max_by_key(|run| run.len())?[0];
+    let near: Vec<f64> = values.iter().copied().filter(|v| (bin(*v) - fullest).abs() <= 1.0).collect();
+    mean(&near)
+}
+
 /// The mean.
 ///
 /// ```
