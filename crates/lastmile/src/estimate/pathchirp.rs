@@ -36,7 +36,7 @@ crate::options! {
         /// Their highest rate
         high: Rate [Rate::ip(20_000)..=Rate::ip(1_500_000_000)] = Rate::ip(200_000_000), "pathChirp 2.4.1: 200 Mbit/s";
         /// Mean rate of all chirps
-        load: Rate [Rate::ip(5_000)..=Rate::ip(100_000_000)] = Rate::ip(300_000), "pathChirp 2.4.1: 300 kbit/s";
+        average_load: Rate [Rate::ip(5_000)..=Rate::ip(100_000_000)] = Rate::ip(300_000), "pathChirp 2.4.1: 300 kbit/s";
         /// An excursion ends where delays have fallen by this factor
         decrease: f64 [1.0..=10.0] = 1.5, "pathChirp 2.4.1: 1.5";
         /// Packets of an excursion that counts
@@ -65,7 +65,7 @@ pub const ENTRY: Method = Method {
     round_trip: false,
     resolution: "1 us: 270 Mbit/s",
     options: PathchirpConfig::OPTIONS,
-    brief: &[("load", "2 Mbit/s"), ("max_span", "2 s")],
+    brief: &[("average_load", "2 Mbit/s"), ("max_span", "2 s")],
     make: |given, conditions| {
         let config = PathchirpConfig::read(given)?;
         if config.low >= config.high {
@@ -177,7 +177,7 @@ impl Pathchirp {
             guard: Guard::with_burst(config.faithful),
             low: config.low.bits_per_second() as f64,
             high: config.high.bits_per_second() as f64,
-            load: config.load.bits_per_second() as f64,
+            load: config.average_load.bits_per_second() as f64,
             latest: Latest::new(config.window),
             near: [0; 2],
             capacity: 0.0,
@@ -309,7 +309,8 @@ impl Estimator for Pathchirp {
         let believed = verdict == StreamVerdict::Believed || verdict == StreamVerdict::TooLossy;
         let one = self.estimate(record).filter(|_| believed);
         let Some(one) = one else {
-            self.base.waste(verdict, ATTEMPTS);
+            let why = if record.lost() > 0 { StreamVerdict::TooLossy } else { verdict };
+            self.base.waste(why, ATTEMPTS);
             if over && !self.base.is_done() {
                 match self.latest.mean() {
                     Some(mean) => self.finish(mean),

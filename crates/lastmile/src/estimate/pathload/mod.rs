@@ -87,6 +87,8 @@ const SLOW: Span = Span::from_millis(500);
 const LOSSY: f64 = 0.03;
 const CONGESTED: f64 = 0.15;
 const LOSSY_STREAMS: f64 = 0.5;
+/// Fleets in a row that losses end, each at half the rate: those losses are no queue's (our own).
+const LOSSY_FLEETS: u32 = 4;
 /// Packets of a part of a stream that can be read.
 const PART: usize = 36;
 /// Medians that make a trend.
@@ -158,6 +160,8 @@ pub struct Pathload {
     fleet: Vec<Delays>,
     sent: usize,
     lossy: usize,
+    /// Fleets in a row that losses ended.
+    by_loss: u32,
     /// Rates at which its streams left.
     left: Vec<f64>,
     repeated: bool,
@@ -182,6 +186,7 @@ impl Pathload {
             fleet: Vec::new(),
             sent: 0,
             lossy: 0,
+            by_loss: 0,
             left: Vec::new(),
             repeated: false,
             fleets: 0,
@@ -316,6 +321,10 @@ impl Pathload {
         let wanted = if length >= SLOW { 1 } else { self.config.streams };
         let lossy = self.lossy as f64 >= LOSSY_STREAMS * self.config.streams as f64;
         if loss >= CONGESTED || lossy {
+            self.by_loss += 1;
+            if self.by_loss >= LOSSY_FLEETS && !self.config.faithful {
+                return self.base.waste(StreamVerdict::TooLossy, 1);
+            }
             return self.end_fleet(Fleet::Rising);
         }
         let all = |one: Delays| self.fleet.iter().filter(|other| **other == one).count();
@@ -333,6 +342,7 @@ impl Pathload {
             }
             return self.begin_fleet();
         }
+        self.by_loss = 0;
         self.end_fleet(Fleet::of(rose, stayed, self.fleet.len()));
     }
 
@@ -562,7 +572,7 @@ mod tests {
         assert!((left_over(&run(PathloadConfig::default(), lose(50), 10.0, 4.0).0) / 6.0 - 1.0).abs() < 0.05);
         let (outcome, _) =
             run(PathloadConfig { max_fleets: 5, ..PathloadConfig::default() }, lose(25), 10.0, 4.0);
-        assert!(matches!(outcome, Outcome::Refused(Refusal::NotConverged { .. })), "{outcome:?}");
+        assert!(matches!(outcome, Outcome::Refused(Refusal::TooLossy { .. })), "{outcome:?}");
         // 100 packets of 228 B at 100 kbit/s take 1.8 s: one is a fleet.
         let mut slow = tool(PathloadConfig::default());
         slow.on_stream(&over(&StreamPlan::burst(50, Bytes(1488)), 0.1, 0.0));
