@@ -16,7 +16,7 @@ help:
 	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
 	@echo "make ns2       TFRC beside ns-2 on the same paths, where ns-2 is installed (writes docs/validation.md; half an hour)"
 	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
-	@echo "make interop   against other people's STAMP and RTCP, and as a guest of webrtc-rs (needs the package registries)"
+	@echo "make interop   against other people's STAMP, RTCP and iperf3, and as a guest of webrtc-rs (needs the package registries)"
 	@echo "make strings   target/strings.txt: every help text and message, to read through"
 	@echo "make build     target/release/lastmile"
 	@echo "make shots     pictures of six pages at three widths and in print: target/shots (needs chromium and pdftoppm)"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Interoperability, codec and programs, over loopback only: what `make interop` runs. Needs the network once, for
-# scapy, stamp-suite, rtc-rtcp, rtc-interceptor, prometheus-node-exporter and, as root, tshark. Exits with 0 or at the first difference.
+# scapy, stamp-suite, rtc-rtcp, rtc-interceptor, prometheus-node-exporter and, as root, tshark; iperf3 where it is installed. Exits with 0 or at the first difference.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -89,6 +89,10 @@ if [ -n "$exporter" ]; then
 else
     say "skipped: prometheus-node-exporter cannot be had here: $(tail -n 1 "$work/apt")"
 fi
+
+say "the way down from iperf3, in the lab"
+LASTMILE_PROGRAM=$root/target/release/lastmile cargo test --quiet --locked -p lastmile-cli --test lab -- \
+    --ignored --nocapture --test-threads=1 wallclock_trains_of_iperf3
 
 port=18630
 for mode in O A; do

@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod doctor;
 pub mod driver;
+pub mod iperf3;
 #[cfg(feature = "lab")]
 pub mod lab;
 pub mod recording;

@@ -75,7 +75,9 @@ fn record(plan: &StreamPlan, wild: Wild, random: &mut Pcg64Mcg, stream: u32) -> 
                 _ => Fate::Arrived(Time::from_nanos(arrived)),
             };
             let size = if absurd(random) { Bytes(u64::from(random.next_u32() % 3)) } else { packet.size };
-            PacketReport { seq: k as u64, size, sent: Time::from_nanos(sent), fate, ecn: Ecn::NotEct }
+            // A duplicate, or one of another stream.
+            let seq = if absurd(random) { u64::from(random.next_u32() % 64) } else { k as u64 };
+            PacketReport { seq, size, sent: Time::from_nanos(sent), fate, ecn: Ecn::NotEct }
         })
         .collect();
     if wild.cut {

@@ -1,17 +1,21 @@
 //! `lastmile measure HOST`: capacity and available bandwidth of the path to a reflector.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use lastmile::endpoint::iperf3::{self, Iperf3, Iperf3Config, Output};
 use lastmile::endpoint::measure::{Cost, Decision, Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
 use lastmile::endpoint::{Endpoint, Event};
-use lastmile::estimate::Refusal;
+use lastmile::estimate::{Conditions, Refusal};
 use lastmile::node::{Input, Recorded};
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
+use lastmile::wire::iperf3::PORT;
+use lastmile_net::iperf3::Sockets;
 use lastmile_net::recording::World;
 
 use crate::files::recorder;
@@ -28,21 +32,24 @@ use crate::shell::signals;
 
 /// Measure the capacity and the available bandwidth of the path to HOST
 ///
-/// HOST runs `lastmile serve`; for `--direction round-trip` any STAMP or TWAMP Light reflector will do. Rates count IP
-/// packets of the probe's size. Forward is from here to HOST.
+/// HOST runs `lastmile serve`; for `--direction round-trip` any STAMP or TWAMP Light reflector will do, and with `--peer iperf3` any
+/// `iperf3 -s`, for the capacity of the way from there. Rates count IP packets of the probe's size. Forward is from here to HOST.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Host name or address, with or without a port
     host: String,
-    /// UDP port of `serve` on HOST [default: 8620]
+    /// Program on HOST
+    #[arg(long, value_enum, value_name = "PROGRAM", default_value_t = PeerArg::Stamp)]
+    peer: PeerArg,
+    /// UDP port of `serve` on HOST [default: 8620], or TCP and UDP port of iperf3 [default: 5201]
     #[arg(long)]
     port: Option<u16>,
     #[command(flatten)]
     method: MethodArgs,
-    /// Direction to measure
-    #[arg(long, value_enum, default_value_t = DirectionArg::Both)]
-    direction: DirectionArg,
-    /// End after so many bytes, both directions together
+    /// Direction to measure [default: both, or reverse from iperf3]
+    #[arg(long, value_enum)]
+    direction: Option<DirectionArg>,
+    /// End after so many bytes, both directions together [default: no limit, or 300 kB from iperf3]
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<Bytes>,
     /// End after this time: seconds, or a time such as 500ms
@@ -68,6 +75,15 @@ pub(crate) struct Args {
     monitor: MonitorArgs,
 }
 
+/// The program at the other end.
+#[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
+enum PeerArg {
+    /// `lastmile serve`, or another reflector of STAMP
+    Stamp,
+    /// `iperf3 -s` as it is: the capacity of the way from there
+    Iperf3,
+}
+
 /// The direction as an option.
 #[derive(Clone, Copy, Debug, ValueEnum, PartialEq, Eq)]
 pub(crate) enum DirectionArg {
@@ -88,10 +104,27 @@ impl DirectionArg {
     }
 }
 
+impl Args {
+    fn directions(&self) -> &'static [Direction] {
+        let default = match self.peer {
+            PeerArg::Stamp => DirectionArg::Both,
+            PeerArg::Iperf3 => DirectionArg::Reverse,
+        };
+        self.direction.unwrap_or(default).directions()
+    }
+
+    fn method(&self) -> String {
+        match self.peer {
+            PeerArg::Stamp => self.method.choice().to_string(),
+            PeerArg::Iperf3 => iperf3::METHOD.to_owned(),
+        }
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if let Some(every) = args.monitor.every {
-        let method = args.method.choice().to_string();
-        let asked = Asked { host: &args.host, method: &method, directions: args.direction.directions() };
+        let method = args.method();
+        let asked = Asked { host: &args.host, method: &method, directions: args.directions() };
         return monitor::run(&args.monitor, every, asked, |limit| Ok(measure(&args, limit)?.round));
     }
     let time = time_of_day();
@@ -136,11 +169,37 @@ struct Session {
     unrecorded: Option<anyhow::Error>,
 }
 
+impl Session {
+    fn of(
+        args: &Args,
+        peer: SocketAddr,
+        events: Vec<Event>,
+        records: mpsc::Receiver<StreamRecord>,
+        unrecorded: Option<anyhow::Error>,
+    ) -> Session {
+        let rows = Row::all(&events);
+        let peer_at_fault = is_peer_at_fault(&events);
+        let interrupted = signals::stopped() && rows.iter().any(|row| row.refused.is_some());
+        let exit = match (interrupted, peer_at_fault) {
+            (true, _) => Some(Exit::Interrupted),
+            (_, true) => Some(Exit::Peer),
+            _ => exit(&rows),
+        };
+        let (rtt, warnings) = (rtt(&events), warnings(&events));
+        let (local, cost) = (source(peer, args.socket.bind), cost(&events).unwrap_or_default().into());
+        let round = Round { local, peer, rtt, rows, warnings, cost, exit };
+        Session { round, events, records, unrecorded }
+    }
+}
+
 /// Measures once, from the host's name on, and spends at most `limit` bytes.
 fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
+    if args.peer == PeerArg::Iperf3 {
+        return measure_iperf3(args, limit);
+    }
     let max_time = args.max_seconds.map(Span::from_secs_f64);
     let too_large = packet_size(&args.method.choice()).filter(|size| *size > MAX_REVERSE_SIZE);
-    if let Some(size) = too_large.filter(|_| args.direction.directions().contains(&Direction::Reverse)) {
+    if let Some(size) = too_large.filter(|_| args.directions().contains(&Direction::Reverse)) {
         return Err(Exit::Usage.blame(anyhow!(
             "--packet-size {}: reflectors send packets of at most {}; lower it, or measure with --direction forward",
             size.0, MAX_REVERSE_SIZE.0
@@ -148,7 +207,7 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
     }
     let key = args.key.key()?;
     let seed = random_seed()?;
-    let directions = args.direction.directions();
+    let directions = args.directions();
     let method_seed = u64::from(seed[0]);
     // Made once more below, when the peer is known: wrong parameters are said before anything is resolved.
     args.method.build(KERNEL_NOISE, method_seed)?;
@@ -198,18 +257,58 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
     // A failed recording takes no results away.
     let unrecorded = recorder.and_then(|recorder| recorder.finish().err());
     let unrecorded = unrecorded.map(|error| anyhow!("the recording is not complete: {error}"));
-    let rows = Row::all(&events);
-    let peer_at_fault = is_peer_at_fault(&events);
-    let interrupted = signals::stopped() && rows.iter().any(|row| row.refused.is_some());
-    let exit = match (interrupted, peer_at_fault) {
-        (true, _) => Some(Exit::Interrupted),
-        (_, true) => Some(Exit::Peer),
-        _ => exit(&rows),
+    Ok(Session::of(args, peer, events, records, unrecorded))
+}
+
+/// Measures the way from an iperf3 server.
+fn measure_iperf3(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
+    let usage = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
+    if args.directions() != [Direction::Reverse] {
+        return usage(format!("--direction: {}", iperf3::NO_WAY_UP));
+    }
+    if args.record.is_some() {
+        return usage("--record: recordings hold datagrams, and the control connection of iperf3 has none; leave it out".to_owned());
+    }
+    if args.key.key_file.is_some() {
+        return usage("--key-file: iperf3 has no such keys; leave it out".to_owned());
+    }
+    let choice = args.method.choice();
+    let own = choice.name == MethodArgs::DEFAULT && choice.options.keys().all(|name| *name == "packet_size");
+    if !own {
+        return usage(format!(
+            "{choice}: an iperf3 server sends trains of 30 packets alone; leave the method and its options out, but for --packet-size"
+        ));
+    }
+    let size = packet_size(&choice).unwrap_or(Bytes(1488));
+    if !(Bytes(200)..=Bytes(9_000)).contains(&size) {
+        return usage(format!("--packet-size must be 200 to 9000, not {}", size.0));
+    }
+    let seed = random_seed()?;
+    let peer = resolve_at(&args.host, args.port, PORT, args.socket.bind)?;
+    let udp = args.socket.open(any(peer.ip()), 0)?;
+    let mut client = Iperf3::new(Iperf3Config {
+        max_bytes: args.max_bytes.unwrap_or(iperf3::MAX_BYTES).min(limit.unwrap_or(Bytes(u64::MAX))),
+        max_time: args.max_seconds.map(Span::from_secs_f64),
+        packet_size: size,
+        dscp: args.dscp,
+        conditions: Conditions::of(KERNEL_NOISE, u64::from(seed[0])),
+        ..Iperf3Config::new(peer, seed)
+    });
+    let (mut events, (keep, records)) = (Vec::new(), mpsc::channel());
+    let told = |at, output| match output {
+        Output::Event(what) => {
+            let seq = events.len() as u64;
+            events.push(lastmile::event::Event { at, node: 0, seq, what: what.into() });
+        }
+        // Nobody reads them if the session failed.
+        Output::Stream(record) => drop(keep.send(record)),
+        _ => {}
     };
-    let (rtt, warnings) = (rtt(&events), warnings(&events));
-    let (local, cost) = (source(peer, args.socket.bind), cost(&events).unwrap_or_default().into());
-    let round = Round { local, peer, rtt, rows, warnings, cost, exit };
-    Ok(Session { round, events, records, unrecorded })
+    let sockets = Sockets { peer, udp, interface: args.socket.interface.clone() };
+    let ran = lastmile_net::iperf3::run(&mut client, &sockets, signals::stop(), told);
+    ran.map_err(|error| Exit::Machine.blame(error))?;
+    drop(keep);
+    Ok(Session::of(args, peer, events, records, None))
 }
 
 /// True if there is no result, because of the peer or the path to it.

@@ -55,7 +55,7 @@ impl Flags {
 pub(crate) struct MethodArgs {
     /// Method, such as wbest or 'wbest(trains=4)'; `lastmile methods` lists the names, `lastmile methods NAME` the
     /// options of one
-    #[arg(long, value_name = "NAME", default_value = "wbest", help_heading = "Method")]
+    #[arg(long, value_name = "NAME", default_value = MethodArgs::DEFAULT, help_heading = "Method")]
     method: Choice,
     #[command(flatten)]
     flags: Flags,
@@ -73,6 +73,9 @@ pub(crate) struct MethodLists {
 }
 
 impl MethodArgs {
+    /// The method where none is named.
+    pub(crate) const DEFAULT: &str = "wbest";
+
     /// The method with all options that were given.
     pub(crate) fn choice(&self) -> Choice {
         self.flags.given().fold(self.method.clone(), |choice, (name, value)| choice.with(name, value))

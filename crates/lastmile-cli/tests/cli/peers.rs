@@ -263,3 +263,35 @@ fn an_answer_has_eighty_columns() {
     let all = lastmile(&["measure", &server.address, "-v"]);
     assert!(all.stdout.contains("\ndirection  method"), "{}", all.stdout);
 }
+
+/// A server that takes a connection, reads a cookie and says that it is busy, and one of something else.
+#[test]
+fn servers_of_iperf3_that_refuse_and_options_that_it_has_not_are_named() {
+    use std::io::{Read, Write};
+    let iperf3 = ["--peer", "iperf3"];
+    for (option, said) in [
+        (["--direction", "forward"], "sums"),
+        (["--direction", "both"], "sums"),
+        (["--record", "x.jsonl"], "recordings hold datagrams"),
+        (["--method", "capprobe"], "trains of 30 packets"),
+        (["--packet-size", "65000"], "200 to 9000"),
+    ] {
+        lastmile(&[&["measure", "127.0.0.1"], &iperf3[..], &option].concat()).is_error(USAGE, &[said]);
+    }
+    for (answer, said) in
+        [(&[0xFF][..], "busy with another test"), (b"220 ready\r\n", "does not speak iperf3's protocol")]
+    {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut cookie = [0; 37];
+            client.read_exact(&mut cookie).unwrap();
+            client.write_all(answer).unwrap();
+            cookie
+        });
+        lastmile(&[&["measure", host.as_str()], &iperf3[..]].concat()).is_error(PEER, &[said]);
+        let cookie = server.join().unwrap();
+        assert!(cookie[36] == 0 && cookie[..36].iter().all(u8::is_ascii_alphanumeric), "{cookie:?}");
+    }
+}

@@ -96,7 +96,7 @@ fn apart(rate: f64, (low, high): (f64, f64)) -> f64 {
 }
 
 /// True if there is no lab here, or no iperf3; prints the reason.
-fn no_iperf3() -> bool {
+pub(super) fn no_iperf3() -> bool {
     let missing = Command::new("iperf3").arg("--version").output().is_err();
     no_lab()
         || missing && {

@@ -11,6 +11,7 @@ mod patience;
 mod programs;
 mod ready;
 mod streams;
+mod trains;
 mod twins;
 
 use std::collections::BTreeSet;

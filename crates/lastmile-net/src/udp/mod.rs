@@ -278,7 +278,7 @@ fn large_buffer(socket: &socket2::Socket, force: libc::c_int, polite: libc::c_in
     }
 }
 
-fn bind_interface(socket: &socket2::Socket, name: &str, v4: bool) -> io::Result<()> {
+pub(crate) fn bind_interface(socket: &socket2::Socket, name: &str, v4: bool) -> io::Result<()> {
     interface_name(name)?;
     match socket.bind_device(Some(name.as_bytes())) {
         // Kernels before 5.7 want CAP_NET_RAW; choosing the outgoing interface alone is open to all.

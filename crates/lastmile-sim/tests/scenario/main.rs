@@ -16,6 +16,7 @@ mod pcap;
 mod ready;
 mod reference;
 mod stories;
+mod tools;
 mod traces;
 mod truth;
 mod wbest_full_queue;

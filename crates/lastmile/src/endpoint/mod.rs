@@ -12,6 +12,7 @@ use crate::node::{Input, Node, Output, Recorded};
 use crate::time::Time;
 
 mod host;
+pub mod iperf3;
 mod shares;
 pub use host::{Decided, Endpoints};
 

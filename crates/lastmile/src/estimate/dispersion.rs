@@ -75,6 +75,8 @@ const ATTEMPTS: u32 = 4;
 const PAUSE: Span = Span::from_millis(20);
 /// Between pairs at most.
 const MOST_APART: Span = Span::from_millis(200);
+/// Rates that differ so much before and behind some pair change, by less than this chance of another cause.
+const BY_CHANCE: f64 = 0.001;
 /// Silverman's rule of thumb: the kernel's width by the deviation, and by the width of the middle half, which is 1.34 deviations of a normal distribution.
 const SILVERMAN: (f64, f64) = (0.9, 1.34);
 
@@ -141,9 +143,14 @@ impl Dispersion {
 
     fn found(&self, more: &[Warning]) -> Vec<Estimate> {
         let Some(rate) = rate(self.config.by, self.config.bin, &self.rates) else { return Vec::new() };
+        let changed = !self.config.faithful && stats::change_by_chance(&self.rates) < BY_CHANCE;
+        let changing = changed.then(|| {
+            let text = "pairs show other rates at the end than at the beginning: the path changes, or what others send";
+            Warning { code: WarningCode::Changing, text: text.into() }
+        });
         let mut found = [Estimate {
             burst: Some(self.config.packet_size * 2),
-            warnings: self.base.said(more.iter().cloned()),
+            warnings: self.base.said(more.iter().cloned().chain(changing)),
             ..self.base.estimate(Quantity::Capacity, Value::Is(bits_per_second(rate)), &self.streams)
         }];
         self.guard.warn(rate, &mut found);

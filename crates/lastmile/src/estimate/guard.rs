@@ -147,8 +147,8 @@ impl Guard {
     /// What a burst, its own or the tool's, says of buckets and of fair queues.
     fn of_burst(&self, burst: &StreamRecord, own: bool, capacity: f64) -> Option<Warning> {
         let warning = |code, text| Some(Warning { code, text });
-        if own && policer::suspects(burst) {
-            let lost = burst.lost();
+        let lost = burst.lost();
+        if own && (policer::suspects(burst) || lost * 2 > burst.packets.len()) {
             return warning(
                 WarningCode::Policer,
                 format!(
@@ -156,6 +156,8 @@ impl Guard {
                 ),
             );
         }
+        // Behind a loss others' packets have the places of those that a full queue dropped.
+        let burst = &policer::unbroken(burst);
         let gaps = signal::gaps(burst, false);
         let received: Vec<f64> = gaps.iter().map(|gap| gap.received.as_nanos() as f64).collect();
         let (size, came) = (gaps.first()?.size, signal::throughput(&gaps)?);

@@ -16,7 +16,7 @@ use crate::estimate::gap_search::GapSearch;
 pub use crate::estimate::gap_search::How;
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Refusal, Search, Signal, Step,
-    StreamPlan, Value, WarningCode, bits_per_second,
+    StreamPlan, Value, Warning, WarningCode, bits_per_second,
 };
 use crate::observe::burst::Burst;
 use crate::observe::signal::{self, Gap};
@@ -38,7 +38,7 @@ crate::options! {
         /// Search of the gap: `step`, or `binary` as in version 1.0
         search: How = How::Step, "IGI, figure 7";
         /// Gaps to try at most
-        rounds: usize [2..=200] = 60, "our own";
+        rounds: usize [2..=200] = 40, "our own";
         /// Between trains, and longer where a queue has to drain
         pause: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(20), "our own";
         /// Do as the original program: rates of payload, gaps that left late count, no look at the path
@@ -67,6 +67,8 @@ pub const ENTRY: Method = Method {
 const BIN: f64 = 25e3;
 /// A gap grew if it is longer than sent, and than the bottleneck's, by so many nanoseconds [IGI 2.0].
 const GREW: f64 = 5e3;
+/// IGI and PTR differ by more than this share of the capacity only if the search missed the turning point.
+const DISAGREE: f64 = 0.15;
 /// Streams in a row that may tell nothing.
 const ATTEMPTS: u32 = 6;
 /// IPv4's and UDP's headers, which the original's rates leave out.
@@ -194,6 +196,14 @@ impl Igi {
             of(Quantity::Capacity, capacity, &self.burst_streams),
             of(Quantity::AvailableBandwidth, available, &self.streams[round]),
         ];
+        let igi = self::available(self.bits(), self.bottleneck, &self.rounds[round]);
+        if !self.config.faithful && (igi - available).abs() > DISAGREE * capacity {
+            let text = format!(
+                "IGI says {} of the same trains, and at the turning point both are the same: the search went beyond it",
+                bits_per_second(igi)
+            );
+            found[1].warnings.push(Warning { code: WarningCode::PoorFit, text });
+        }
         self.guard.warn(capacity, &mut found);
         found
     }

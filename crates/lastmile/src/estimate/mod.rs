@@ -26,6 +26,7 @@ mod result;
 pub mod search;
 mod shaper;
 mod tight_link;
+pub mod trains;
 mod wbest_capacity;
 mod wbest_config;
 mod wbest_fluid;
@@ -61,6 +62,8 @@ options::registry! {
     ptr,
     topp,
     diettopp,
+    pathload,
+    pathchirp,
     ecnprobe,
 }
 

@@ -143,6 +143,9 @@ pub enum IntervalMethod {
     LeastDelays,
     /// The standard errors of a regression, with Student's t.
     Regression,
+    /// Rates at which a share of a fleet's streams, the confidence, saw delays stay or rise: the range of a rate that varies, and no
+    /// interval with a tested coverage.
+    GreyRegion,
 }
 
 /// An interval that holds the true value in a stated share of measurements.

@@ -55,7 +55,7 @@ pub const ENTRY: Method = Method {
     round_trip: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.8 Mbit/s",
     options: SpruceConfig::OPTIONS,
-    brief: &[("pairs", "20"), ("pair_gap", "20 ms"), ("load", "0.2")],
+    brief: &[("pairs", "20"), ("pair_gap", "20 ms"), ("load", "0.2"), ("capacity", "10 Mbit/s")],
     make: |given, conditions| Ok(Box::new(Spruce::new(SpruceConfig::read(given)?, *conditions))),
 };
 

@@ -22,6 +22,7 @@
 //! | packet receipt times of extended reports | RFC 3611, 3 and 4.3 |
 //! | send time in RTP packets, report of TFRC's receiver | ours, in RFC 8285's and RFC 3550's frames |
 //! | NACKs and the packets that are sent again | RFC 4585, 6.2.1; RFC 4588, 4 |
+//! | control connection and datagrams of iperf3 | its sources, [`iperf3`] |
 //!
 //! The two drafts were read through the quotations in the conformance documents of `stamp-suite` 1.0.0, which
 //! names the first one RFC 10052; the RFC texts through their public copies. `stamp-suite` and scapy are the
@@ -56,6 +57,7 @@ mod auth;
 mod build;
 mod ccfb;
 mod extended;
+pub mod iperf3;
 mod nack;
 mod ntp;
 pub mod private;

@@ -1,0 +1,117 @@
+//! Estimation tools on paths that their models leave out: an end in every case, with a reason, or a number that is right or comes with a doubt.
+
+use lastmile::endpoint::measure::relative_error;
+use lastmile::estimate::{METHODS, Value};
+use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::scenario::Scenario;
+
+use crate::stories::makers;
+
+/// Names, keys of the link, and Poisson traffic of others in Mbit/s.
+const PATHS: [(&str, &str, u32); 12] = [
+    ("idle", "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"", 0),
+    ("loaded", "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"", 4),
+    (
+        "loss of 1 %",
+        "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\nlosses = [{ model = { kind = \"bernoulli\", rate = 0.01 } }]",
+        4,
+    ),
+    (
+        "loss of 5 %",
+        "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\nlosses = [{ model = { kind = \"bernoulli\", rate = 0.05 } }]",
+        4,
+    ),
+    (
+        "loss of 20 %",
+        "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\nlosses = [{ model = { kind = \"bernoulli\", rate = 0.2 } }]",
+        4,
+    ),
+    (
+        "reordering",
+        "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\njitter = { kind = \"normal\", std = \"2 ms\", max = \"10 ms\", reorder = true }",
+        4,
+    ),
+    ("no queue", "rate = \"10 Mbit/s\"\nqueue = \"1 packets\"", 4),
+    (
+        "a policer",
+        "rate = \"100 Mbit/s\"\nqueue = \"60 kB\"\npolicer = { rate = \"10 Mbit/s\", burst = \"10 kB\" }",
+        0,
+    ),
+    (
+        "a bucket",
+        "rate = \"100 Mbit/s\"\nqueue = \"100 kB\"\nshaper = { rate = \"10 Mbit/s\", burst = \"10 kB\" }",
+        0,
+    ),
+    (
+        "a change",
+        "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\nchanges = [{ at = \"1 s\", rate = \"4 Mbit/s\" }]",
+        0,
+    ),
+    (
+        "no way",
+        "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\nlosses = [{ model = { kind = \"bernoulli\", rate = 1.0 } }]\nback = { losses = [] }",
+        0,
+    ),
+    ("a fair queue", "rate = \"10 Mbit/s\"\ndiscipline = { kind = \"fq-codel\" }", 4),
+];
+
+/// A number further off than this has to come with a doubt.
+const OFF: f64 = 0.3;
+
+/// Numbers that are wrong without a word: a queue of one packet drops others' packets, and of WBest's trains none.
+const KNOWN: [(&str, &str); 1] = [("wbest", "no queue")];
+
+#[test]
+fn on_paths_that_their_models_leave_out_tools_refuse_or_warn() {
+    let mut silent = Vec::new();
+    for method in METHODS.iter() {
+        for (name, link, others) in PATHS {
+            let traffic = match others {
+                0 => String::new(),
+                others => format!(
+                    "[[traffic]]\nkind = \"poisson\"\nfrom = \"a\"\nto = \"b\"\nrate = \"{others} Mbit/s\"\nsize = \"1500 B\"\n"
+                ),
+            };
+            let text = format!(
+                "name = \"tools\"\nduration = \"60 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\ndelay = \"5 ms\"\n{link}\n{traffic}\
+                 [[measure]]\nfrom = \"a\"\nto = \"b\"\nmethod = \"{}\"\ndirection = \"forward\"\nstart = \"300 ms\"\n",
+                method.name
+            );
+            let scenario = Scenario::parse("tools.toml", &text).unwrap();
+            let run = simulate(&scenario, 1, &makers(), Hooks::default()).unwrap();
+            let outcomes = &run.found.measure.outcomes;
+            assert!(!outcomes.is_empty(), "{} on {name}: no end", method.name);
+            for outcome in outcomes {
+                let Some(estimate) = &outcome.estimate else {
+                    let why = outcome.refusal.as_ref().map_or_else(String::new, ToString::to_string);
+                    println!("{:10} {name:14} refused: {why}", method.name);
+                    assert!(!why.is_empty(), "{} on {name}", method.name);
+                    continue;
+                };
+                let truth = outcome.truth.and_then(|truth| truth.of(estimate));
+                let off = relative_error(estimate.value.rate(), truth).map(f64::abs);
+                let doubted = estimate.warnings.iter().any(|warning| warning.code.doubts());
+                let codes: Vec<_> = estimate.warnings.iter().map(|warning| warning.code.code()).collect();
+                println!(
+                    "{:10} {name:14} {}: {} of {truth:?}, off {off:?}, {codes:?}, {} s, {}",
+                    method.name,
+                    estimate.quantity,
+                    estimate.value,
+                    outcome.cost.elapsed,
+                    outcome.cost.probe_bytes
+                );
+                if matches!(estimate.value, Value::Is(_))
+                    && off.is_some_and(|off| off > OFF)
+                    && !doubted
+                    && !KNOWN.contains(&(method.name, name))
+                {
+                    silent.push(format!(
+                        "{} on {name}: {} {} of {truth:?}",
+                        method.name, estimate.quantity, estimate.value
+                    ));
+                }
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{silent:#?}");
+}
