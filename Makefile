@@ -59,6 +59,7 @@ ifdef ARGS
 else
 	target/release/lastmile accuracy --runs 1000 --trains 1,4
 	target/release/lastmile accuracy --runs 300 --method capprobe --rate 10M,30M,100M,300M,1000M --cross idle,poisson
+	target/release/lastmile accuracy -v --method dispersion,spruce,igi,ptr,topp,diettopp
 	target/release/lastmile accuracy --runs 20 --scenario n,n-down,n-up,n-both --method wbest,capprobe
 	target/release/lastmile accuracy --world lab --realtime --runs 30 --trains 1,4
 	target/release/lastmile accuracy --world lab --realtime --runs 30 --rate 30M

@@ -162,7 +162,8 @@ impl Guard {
         let received: Vec<f64> = gaps.iter().map(|gap| gap.received.as_nanos() as f64).collect();
         let (size, came) = (gaps.first()?.size, signal::throughput(&gaps)?);
         let fast = Span::from_nanos(stats::quantile(&received, FAST)? as i64);
-        let slot = fast.min(bits_per_second(capacity).time_for(size));
+        // Pairs tell the rate beside the guard's own burst; a tool with bursts has its capacity from these.
+        let slot = if own { fast.min(bits_per_second(capacity).time_for(size)) } else { fast };
         if slot <= self.noise * 2 {
             return None;
         }

@@ -38,7 +38,7 @@ crate::options! {
         /// Search of the gap: `step`, or `binary` as in version 1.0
         search: How = How::Step, "IGI, figure 7";
         /// Gaps to try at most
-        rounds: usize [2..=200] = 40, "our own";
+        rounds: usize [2..=200] = 60, "our own";
         /// Between trains, and longer where a queue has to drain
         pause: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(20), "our own";
         /// Do as the original program: rates of payload, gaps that left late count, no look at the path
@@ -59,7 +59,7 @@ pub const ENTRY: Method = Method {
     round_trip: true,
     resolution: "1 us: 200 Mbit/s with the 2 us that kernels add; 250 us: 25 Mbit/s",
     options: IgiConfig::OPTIONS,
-    brief: &[("trains", "1"), ("search", "binary"), ("pause", "10 ms")],
+    brief: &[("trains", "1"), ("train_length", "30"), ("search", "binary"), ("pause", "10 ms")],
     make: |given, conditions| Ok(Box::new(Igi::new(IgiConfig::read(given)?, available, *conditions))),
 };
 

@@ -9,7 +9,7 @@
 //! C is given, or found by [`capprobe`](super::capprobe), whose row then stands before the answer: an error of C is one of A.
 //!
 //! **Faithful** to version 0.3 is: no pair counts for more than C or for less than -0.8 C, and pairs leave 1472 B apart at C, of which the receiver
-//! makes 1500 B: the answer is 1.9 % too high.
+//! makes 1500 B, so that it takes C 1.9 % too high. On an idle path packets of 1500 B come that much further apart than they left, and make up for it.
 
 use crate::estimate::capprobe::{CapProbe, CapProbeConfig};
 use crate::estimate::{
@@ -108,7 +108,10 @@ impl Spruce {
             spruce.capprobe = Some(CapProbe::new(config, conditions));
         }
         if spruce.config.faithful {
-            spruce.base.warn(WarningCode::Faithful, "by the original program's rules: 1.9 % too high");
+            spruce.base.warn(
+                WarningCode::Faithful,
+                "by the original program's rules: the capacity is taken 1.9 % too high",
+            );
         }
         spruce
     }
