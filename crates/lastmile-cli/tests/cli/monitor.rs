@@ -114,7 +114,11 @@ fn a_round_that_fails_is_a_line_too() {
     // A full disk may have room again.
     let full = ["--every", "500ms", "--count", "2", "--prom", "/dev/full"];
     let ended = lastmile(&[&["measure", closed.as_str()], &full[..]].concat());
-    assert_eq!((lines(&ended.stdout).len(), ended.stderr.matches("/dev/full: ").count()), (2, 2), "{ended:?}");
+    assert_eq!(
+        (lines(&ended.stdout).len(), ended.stderr.matches("/dev/full: ").count()),
+        (2, 2),
+        "{ended:?}"
+    );
     // Each further round would meet these too.
     lastmile(&["measure", "127.0.0.1:x", "--every", "1s"]).is_error(USAGE, &["not a port"]);
     let other = scratch.file("other.csv", "a,b\n");

@@ -61,7 +61,6 @@ impl Head {
         head.ok_or_else(|| Error::Input(format!("{shown}: it is no shard of a study")))
     }
 
-
     /// Refuses a file that is neither empty nor an earlier version of the same shard.
     pub(super) fn may_replace(&self, file: &Path) -> Result<()> {
         if std::fs::metadata(file).map_or(true, |known| known.is_file() && known.len() == 0) {

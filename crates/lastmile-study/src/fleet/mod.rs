@@ -5,7 +5,7 @@
 //! merge is to make the study again with what the files hold in the place of its runs.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use rayon::prelude::*;

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 
 fn dir(name: &str) -> PathBuf {
@@ -105,8 +107,13 @@ fn a_shard_that_was_killed_goes_on() {
         lines
     };
     assert_eq!(sorted(&std::fs::read_to_string(&file).unwrap()), sorted(&whole));
-    check(&file).unwrap();
+    let refused = |name: &str, inputs: u64| {
+        let shard = "1/2".parse().unwrap();
+        let part = Part { shard, arguments: vec!["paths".to_owned()], file: dir.join(name) };
+        study(&Fleet::Part(part), inputs, 10).unwrap_err().to_string()
+    };
+    assert!(refused("one", 2).contains("a shard of another study"));
     std::fs::write(dir.join("diary"), "dear diary\n").unwrap();
-    assert!(check(&dir.join("diary")).unwrap_err().to_string().contains("something else than a shard"));
+    assert!(refused("diary", 1).contains("something else than a shard"));
     std::fs::remove_dir_all(&dir).unwrap();
 }

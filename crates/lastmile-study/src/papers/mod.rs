@@ -144,7 +144,7 @@ fn how_often(chosen: &[&Item], asked: Option<u64>, of: fn(&Made) -> u64) -> BTre
 
 /// All papers: for programs and for people.
 pub fn papers() -> (Value, Table) {
-    let row = |paper: &Paper| json!({ "paper": paper.name, "tables": paper.tables, "figures": paper.figures, "citation": paper.citation });
+    let row = |paper: &&Paper| json!({ "paper": paper.name, "tables": paper.tables, "figures": paper.figures, "citation": paper.citation });
     let mut text = Table::new(&["paper", ">tables", ">figures", "citation"]);
     for paper in PAPERS.iter() {
         let [tables, figures] = [paper.tables, paper.figures].map(|n| n.to_string());

@@ -180,8 +180,9 @@ pub(crate) fn exit<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Exit> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lastmile::endpoint::measure::IntervalRow;
     use lastmile::endpoint::measure::{Cost, Decision};
-    use lastmile::estimate::{Estimate, Refusal, Warning, WarningCode};
+    use lastmile::estimate::{Estimate, IntervalMethod, Refusal, Warning, WarningCode};
     use lastmile::report::Direction;
     use lastmile_net::lab::lateness::CODES as LATENESS_CODES;
 
@@ -247,7 +248,12 @@ mod tests {
         let unknown = Row { quantity: Some(Quantity::AvailableBandwidth), rate_bps: None, ..known.clone() };
         let sustained = Row { quantity: Some(Quantity::SustainedRate), rate_bps: None, ..known.clone() };
         assert_eq!(exit(&[known.clone(), sustained]), None);
-        let range = IntervalRow { low_bps: 4_000_000, high_bps: 6_000_000, confidence: 0.9, method: IntervalMethod::Models };
+        let range = IntervalRow {
+            low_bps: 4_000_000,
+            high_bps: 6_000_000,
+            confidence: 0.9,
+            method: IntervalMethod::PairsAndTrains,
+        };
         let bounded = Row { interval: Some(range), ..unknown.clone() };
         assert_eq!(exit(&[known.clone(), bounded]), None, "a range says what is left");
         assert_eq!(exit(&[known, unknown]), Some(Exit::NoResult));
