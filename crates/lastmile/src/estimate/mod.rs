@@ -29,8 +29,8 @@ pub use base::{Base, bits_per_second};
 pub use method::{COALESCING, Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};
 pub use result::{
-    Estimate, Interval, IntervalMethod, NextMissing, Outcome, Quantity, Refusal, TruthKind, TruthOver, Value,
-    Warning, WarningCode,
+    Answer, Estimate, Interval, IntervalMethod, NextMissing, Outcome, Quantity, Refusal, TruthKind,
+    TruthOver, Value, Warning, WarningCode,
 };
 
 use crate::options::{self, Choice, ChoiceError};
@@ -43,12 +43,13 @@ options::registry! {
     ///
     /// ```
     /// let names: Vec<&str> = lastmile::estimate::METHODS.iter().map(|m| m.name).collect();
-    /// assert_eq!(names, ["wbest", "capprobe", "topp"]);
+    /// assert_eq!(names, ["wbest", "capprobe", "topp", "enough"]);
     /// ```
     pub static METHODS: Method;
     wbest,
     capprobe,
     topp,
+    enough,
 }
 
 /// Makes the method of that name, with the options given to it.
@@ -56,7 +57,7 @@ options::registry! {
 /// ```
 /// use lastmile::estimate::{Conditions, build};
 /// let error = build(&"dowsing".parse()?, &Conditions::default()).err().unwrap();
-/// assert_eq!(error.to_string(), "there is no method \"dowsing\"; known: wbest, capprobe, topp");
+/// assert_eq!(error.to_string(), "there is no method \"dowsing\"; known: wbest, capprobe, topp, enough");
 /// let error = build(&"capprobe(trains=4)".parse()?, &Conditions::default()).err().unwrap();
 /// assert!(error.to_string().starts_with("capprobe has no option trains; its options: "));
 /// # Ok::<(), lastmile::options::OptionError>(())
