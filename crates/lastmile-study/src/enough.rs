@@ -385,3 +385,55 @@ pub fn text(rows: &[Row]) -> Table {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The full table stands in docs/validation.md, with 200 runs of each row.
+    #[test]
+    fn clear_cases_at_a_fifo_are_answered_right_for_30_kb() {
+        let request =
+            Request { runs: 20, kinds: vec![Kind::Fifo], times: vec![2.0, 0.5], ..Request::default() };
+        let rows = enough(&request, &Audience::default()).unwrap();
+        assert_eq!(rows.len(), 4);
+        for row in &rows {
+            assert_eq!((row.wrong, row.cannot_tell, row.refused), (0, 0, 0), "{row:?}");
+            assert_eq!(row.fitted, if row.times > 1.0 { 0 } else { 20 }, "{row:?}");
+            assert!(row.bytes_p50.is_some_and(|bytes| bytes <= 30_000.0), "{row:?}");
+        }
+    }
+
+    /// Losses, disorder, a policer, a rate that changes and an outage: an answer, or a refusal with its reason.
+    #[test]
+    fn bad_paths_have_an_answer_or_a_reason() {
+        let loss =
+            |share: f64| format!("losses = [{{ model = {{ kind = \"bernoulli\", rate = {share} }} }}]\n");
+        for (what, no) in [
+            (loss(0.01), false),
+            (loss(0.05), false),
+            (loss(0.2), true),
+            ("jitter = { kind = \"uniform\", max = \"20 ms\", reorder = true }\n".to_owned(), false),
+            ("policer = { rate = \"3 Mbit/s\", burst = \"10 kB\" }\n".to_owned(), false),
+            ("changes = [{ at = \"1300 ms\", rate = \"3 Mbit/s\" }]\n".to_owned(), false),
+            ("changes = [{ at = \"1100 ms\", rate = \"0 bit/s\" }]\n".to_owned(), false),
+        ] {
+            for seed in 1..=3 {
+                let text = format!(
+                    "name = \"bad\"\nduration = \"60 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n{what}\
+                     [[measure]]\nfrom = \"a\"\nto = \"b\"\nmethod = \"enough(rate=5 Mbit/s)\"\ndirection = \"forward\"\nstart = \"1 s\"\n"
+                );
+                let scenario = Scenario::parse("bad", &text).unwrap();
+                let make = Makers::registered(Span::ZERO, seed);
+                let run = simulate(&scenario, seed, &make, Hooks::default()).unwrap();
+                let outcome = run.found.measure.outcomes.last().unwrap();
+                assert!(outcome.cost.elapsed < Span::from_secs(30), "{what}: {outcome:?}");
+                match &outcome.estimate {
+                    Some(estimate) if no => assert_eq!(estimate.value.answer(), Some(Answer::No), "{what}"),
+                    Some(estimate) => assert_eq!(estimate.quantity, lastmile::estimate::Quantity::Enough),
+                    None => assert!(outcome.refusal.is_some() && !no, "{what}: {outcome:?}"),
+                }
+            }
+        }
+    }
+}

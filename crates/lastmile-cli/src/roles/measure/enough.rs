@@ -105,12 +105,12 @@ mod tests {
     fn answers_come_first() {
         let rows = [
             row(Direction::Forward, Value::Answer(Answer::Yes)),
-            row(Direction::Reverse, Value::Answer(Answer::AtOnce(Bytes(9_000)))),
+            row(Direction::Reverse, Value::Answer(Answer::AtOnce(Bytes(10_000)))),
         ];
         let text = answer(&rows, Rate::ip(5_000_000), 0.95, "host-b");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "5 Mbit/s to host-b: yes, at 95 % confidence");
-        assert_eq!(lines[1], "5 Mbit/s from host-b: yes, for 9 kB at once, at 95 % confidence");
+        assert_eq!(lines[1], "5 Mbit/s from host-b: yes, for 10 kB at once, at 95 % confidence");
         assert_eq!(lines[2], "0.00 s, 29.81 kB sent, 0 B received.");
         let unknown = [row(Direction::Forward, Value::Unknown)];
         assert!(

@@ -90,8 +90,8 @@ const TIMES_BEHIND: f64 = 1.5;
 const TAIL: usize = 24;
 /// Packets of a train on a path that aggregates, which has to span several frames.
 const LONG: usize = 42;
-/// These go at so many times the rate.
-const TIMES_IN_FRAMES: f64 = 1.7;
+/// These go at so many times the rate: nearer to it, shares of trains that fit and of others are further apart.
+const TIMES_IN_FRAMES: f64 = 1.5;
 /// Pairs that agree do so within this share.
 const ALIKE: f64 = 0.03;
 /// Blocks that pass at less than this share of their rate fill a queue.
