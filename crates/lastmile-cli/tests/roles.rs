@@ -17,6 +17,7 @@ const OWN: [&str; 5] = [
 /// and the library's front page.
 const NAMING: &[(&str, &str)] = &[
     ("lastmile/src/lib.rs", "measure"),
+    ("lastmile-cli/src/commands/enough.rs", "measure"),
     ("lastmile-cli/src/commands/measure.rs", "measure"),
     ("lastmile-cli/src/commands/receive.rs", "stream"),
     ("lastmile-cli/src/commands/registries.rs", "stream"),
@@ -25,6 +26,7 @@ const NAMING: &[(&str, &str)] = &[
     ("lastmile-cli/src/lib.rs", "stream"),
     ("lastmile-study/src/accuracy/mod.rs", "measure"),
     ("lastmile-study/src/accuracy/text.rs", "measure"),
+    ("lastmile-study/src/enough.rs", "measure"),
     ("lastmile-study/src/evaluate/cases.rs", "stream"),
     ("lastmile-study/src/evaluate/measure.rs", "stream"),
     ("lastmile-study/src/evaluate/path.rs", "stream"),

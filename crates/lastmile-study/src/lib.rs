@@ -16,6 +16,7 @@
 pub mod accuracy;
 mod audience;
 pub mod bench;
+pub mod enough;
 mod error;
 pub mod evaluate;
 pub mod fleet;

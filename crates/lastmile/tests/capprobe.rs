@@ -32,7 +32,7 @@ fn measure(config: &CapProbeConfig, rate: f64, cross: Cross, direction: Directio
             Outcome::Found(found) => match found[0].value {
                 Value::Is(r) => seen.errors.push((r.bits_per_second() as f64 / rate - 1.0).abs() * 100.0),
                 Value::MoreThan(r) => seen.bounds.push(r.bits_per_second() as f64 / rate),
-                Value::Unknown => panic!("an unknown capacity"),
+                Value::Answer(_) | Value::Unknown => panic!("an unknown capacity"),
             },
             Outcome::Refused(_) => seen.refused += 1,
         }

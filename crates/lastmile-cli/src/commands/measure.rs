@@ -11,6 +11,7 @@ use lastmile::endpoint::measure::{Cost, Decision, Each, MAX_REVERSE_SIZE, Prober
 use lastmile::endpoint::{Endpoint, Event};
 use lastmile::estimate::{Conditions, Refusal};
 use lastmile::node::{Input, Recorded};
+use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
 use lastmile::units::Bytes;
@@ -27,7 +28,7 @@ use crate::roles::measure::seen;
 use crate::shell::dscp::dscp;
 use crate::shell::exit::Exit;
 use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve_at, source};
-use crate::shell::options::{KERNEL_NOISE, MethodArgs, packet_size, seconds};
+use crate::shell::options::{KERNEL_NOISE, MethodArgs, estimator, packet_size, refused, seconds};
 use crate::shell::signals;
 
 /// Measure the capacity and the available bandwidth of the path to HOST
@@ -36,16 +37,28 @@ use crate::shell::signals;
 /// `iperf3 -s`, for the capacity of the way from there. Rates count IP packets of the probe's size. Forward is from here to HOST.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Host name or address, with or without a port
-    host: String,
+    #[command(flatten)]
+    path: PathArgs,
     /// Program on HOST
     #[arg(long, value_enum, value_name = "PROGRAM", default_value_t = PeerArg::Stamp)]
     peer: PeerArg,
-    /// UDP port of `serve` on HOST [default: 8620], or TCP and UDP port of iperf3 [default: 5201]
-    #[arg(long)]
-    port: Option<u16>,
     #[command(flatten)]
     method: MethodArgs,
+    /// Print a table of all numbers, with the burst and the cost of each
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
+    #[command(flatten)]
+    monitor: MonitorArgs,
+}
+
+/// The path to measure, and the limits of a session.
+#[derive(clap::Args)]
+pub(crate) struct PathArgs {
+    /// Host name or address, with or without a port
+    pub(crate) host: String,
+    /// UDP port of `serve` on HOST [default: 8620], or TCP and UDP port of iperf3 [default: 5201]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
     /// Direction to measure [default: both, or reverse from iperf3]
     #[arg(long, value_enum)]
     direction: Option<DirectionArg>,
@@ -62,17 +75,12 @@ pub(crate) struct Args {
     /// DiffServ codepoint of the packets: a name such as ef, af41 or cs1, or 0 to 63
     #[arg(long, value_name = "DSCP", default_value = "0", value_parser = dscp)]
     dscp: u8,
-    /// Print a table of all numbers, with the burst and the cost of each
-    #[arg(long, short, conflicts_with = "json")]
-    verbose: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
     /// Write all packets and decisions to FILE, for `lastmile replay` and `lastmile report`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    #[command(flatten)]
-    monitor: MonitorArgs,
 }
 
 /// The program at the other end.
@@ -104,65 +112,66 @@ impl DirectionArg {
     }
 }
 
-impl Args {
-    fn directions(&self) -> &'static [Direction] {
-        let default = match self.peer {
-            PeerArg::Stamp => DirectionArg::Both,
-            PeerArg::Iperf3 => DirectionArg::Reverse,
-        };
-        self.direction.unwrap_or(default).directions()
+impl PathArgs {
+    pub(crate) fn directions(&self) -> &'static [Direction] {
+        self.direction.unwrap_or(DirectionArg::Both).directions()
+    }
+}
+
+impl PeerArg {
+    fn directions(self, path: &PathArgs) -> &'static [Direction] {
+        match self {
+            PeerArg::Stamp => path.directions(),
+            PeerArg::Iperf3 => path.direction.unwrap_or(DirectionArg::Reverse).directions(),
+        }
     }
 
-    fn method(&self) -> String {
-        match self.peer {
-            PeerArg::Stamp => self.method.choice().to_string(),
+    fn method(self, method: &Choice) -> String {
+        match self {
+            PeerArg::Stamp => method.to_string(),
             PeerArg::Iperf3 => iperf3::METHOD.to_owned(),
+        }
+    }
+
+    fn measure(self, path: &PathArgs, method: &Choice, limit: Option<Bytes>) -> anyhow::Result<Session> {
+        match self {
+            PeerArg::Stamp => measure(path, method, limit),
+            PeerArg::Iperf3 => measure_iperf3(path, method, limit),
         }
     }
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    let (path, method) = (&args.path, args.method.choice());
     if let Some(every) = args.monitor.every {
-        let method = args.method();
-        let asked = Asked { host: &args.host, method: &method, directions: args.directions() };
-        return monitor::run(&args.monitor, every, asked, |limit| Ok(measure(&args, limit)?.round));
+        let peer = args.peer;
+        let asked = Asked { host: &path.host, method: &peer.method(&method), directions: peer.directions(path) };
+        return monitor::run(&args.monitor, every, asked, |limit| Ok(peer.measure(path, &method, limit)?.round));
     }
     let time = time_of_day();
-    let Session { round, events, records, unrecorded } = measure(&args, None)?;
-    let (peer, rows) = (round.peer, &round.rows);
-    if args.json {
-        crate::shell::json(&round.document(&time, &args.host))?;
-    } else if matches!(round.exit, Some(Exit::Interrupted | Exit::Peer))
-        && rows.iter().all(Row::is_before_streams)
-    {
-        // One line says it: nothing could even be tried.
-        let mut why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
-        unrecorded.iter().for_each(|error| why += &format!("; {error}"));
-        return Err(round.exit.unwrap_or(Exit::Peer).blame(anyhow!(why)));
-    } else {
+    let session = args.peer.measure(path, &method, None)?;
+    if !session.is_said(path, &time)? {
+        let Session { round, events, records, .. } = &session;
         let trip = round.rtt.map(Span::from_secs_f64);
-        crate::shell::say(&head(&args.host, peer, trip, cost(&events)));
+        crate::shell::say(&head(&path.host, round.peer, trip, cost(events)));
         match args.verbose {
-            true => crate::shell::say(table(rows).trim_end()),
+            true => crate::shell::say(table(&round.rows).trim_end()),
             false => {
-                let seen = seen::rows(records.try_iter(), &args.host);
-                crate::shell::say(answer(rows, &args.host, &seen).trim_end());
+                let seen = seen::rows(records.try_iter(), &path.host);
+                crate::shell::say(answer(&round.rows, &path.host, &seen).trim_end());
             }
         }
         round.warnings.iter().for_each(|(text, _)| crate::shell::say_in_lines(text));
         if args.verbose {
-            crate::shell::say_in_lines(&summary(&events));
+            crate::shell::say_in_lines(&summary(events));
         }
     }
-    match unrecorded {
-        Some(error) => Err(Exit::Machine.blame(error)),
-        None => Ok(round.exit),
-    }
+    session.end()
 }
 
 /// Results of one session.
-struct Session {
-    round: Round,
+pub(crate) struct Session {
+    pub(crate) round: Round,
     events: Vec<Event>,
     records: mpsc::Receiver<StreamRecord>,
     /// Why the recording is not complete.
@@ -171,7 +180,7 @@ struct Session {
 
 impl Session {
     fn of(
-        args: &Args,
+        args: &PathArgs,
         peer: SocketAddr,
         events: Vec<Event>,
         records: mpsc::Receiver<StreamRecord>,
@@ -190,15 +199,37 @@ impl Session {
         let round = Round { local, peer, rtt, rows, warnings, cost, exit };
         Session { round, events, records, unrecorded }
     }
+
+    /// Prints the document if that is asked for; an error if nothing could even be tried. False if the results are still to be said.
+    pub(crate) fn is_said(&self, path: &PathArgs, time: &str) -> anyhow::Result<bool> {
+        let rows = &self.round.rows;
+        if path.json {
+            crate::shell::json(&self.round.document(time, &path.host))?;
+            return Ok(true);
+        }
+        let failed = matches!(self.round.exit, Some(Exit::Interrupted | Exit::Peer));
+        if failed && rows.iter().all(Row::is_before_streams) {
+            // One line says it.
+            let mut why = rows.first().and_then(|row| row.refused.clone()).unwrap_or_default();
+            self.unrecorded.iter().for_each(|error| why += &format!("; {error}"));
+            return Err(self.round.exit.unwrap_or(Exit::Peer).blame(anyhow!(why)));
+        }
+        Ok(false)
+    }
+
+    /// The exit code; an error if the recording is not complete.
+    pub(crate) fn end(self) -> anyhow::Result<Option<Exit>> {
+        match self.unrecorded {
+            Some(error) => Err(Exit::Machine.blame(error)),
+            None => Ok(self.round.exit),
+        }
+    }
 }
 
 /// Measures once, from the host's name on, and spends at most `limit` bytes.
-fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
-    if args.peer == PeerArg::Iperf3 {
-        return measure_iperf3(args, limit);
-    }
+pub(crate) fn measure(args: &PathArgs, method: &Choice, limit: Option<Bytes>) -> anyhow::Result<Session> {
     let max_time = args.max_seconds.map(Span::from_secs_f64);
-    let too_large = packet_size(&args.method.choice()).filter(|size| *size > MAX_REVERSE_SIZE);
+    let too_large = packet_size(method).filter(|size| *size > MAX_REVERSE_SIZE);
     if let Some(size) = too_large.filter(|_| args.directions().contains(&Direction::Reverse)) {
         return Err(Exit::Usage.blame(anyhow!(
             "--packet-size {}: reflectors send packets of at most {}; lower it, or measure with --direction forward",
@@ -210,7 +241,7 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
     let directions = args.directions();
     let method_seed = u64::from(seed[0]);
     // Made once more below, when the peer is known: wrong parameters are said before anything is resolved.
-    args.method.build(KERNEL_NOISE, method_seed)?;
+    estimator(method, KERNEL_NOISE, method_seed).map_err(|error| refused(&error))?;
     let peer = resolve_at(&args.host, args.port, DEFAULT_PORT, args.socket.bind)?;
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = args.socket.driver(vec![socket])?;
@@ -222,7 +253,7 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
         dscp: args.dscp,
         ..ProberConfig::new(peer, seed)
     };
-    let measured = directions.iter().map(|&direction| (direction, args.method.choice().into())).collect();
+    let measured = directions.iter().map(|&direction| (direction, method.clone().into())).collect();
     let session = RecordedSession::of(&config, KERNEL_NOISE, method_seed, measured);
     let header = session.header(World::Real)?;
     let recorder = args.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
@@ -261,9 +292,9 @@ fn measure(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
 }
 
 /// Measures the way from an iperf3 server.
-fn measure_iperf3(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> {
+fn measure_iperf3(args: &PathArgs, choice: &Choice, limit: Option<Bytes>) -> anyhow::Result<Session> {
     let usage = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
-    if args.directions() != [Direction::Reverse] {
+    if PeerArg::Iperf3.directions(args) != [Direction::Reverse] {
         return usage(format!("--direction: {}", iperf3::NO_WAY_UP));
     }
     if args.record.is_some() {
@@ -272,14 +303,13 @@ fn measure_iperf3(args: &Args, limit: Option<Bytes>) -> anyhow::Result<Session> 
     if args.key.key_file.is_some() {
         return usage("--key-file: iperf3 has no such keys; leave it out".to_owned());
     }
-    let choice = args.method.choice();
     let own = choice.name == MethodArgs::DEFAULT && choice.options.keys().all(|name| *name == "packet_size");
     if !own {
         return usage(format!(
             "{choice}: an iperf3 server sends trains of 30 packets alone; leave the method and its options out, but for --packet-size"
         ));
     }
-    let size = packet_size(&choice).unwrap_or(Bytes(1488));
+    let size = packet_size(choice).unwrap_or(Bytes(1488));
     if !(Bytes(200)..=Bytes(9_000)).contains(&size) {
         return usage(format!("--packet-size must be 200 to 9000, not {}", size.0));
     }

@@ -1,6 +1,7 @@
 //! One file per command, each with its `Args` and its `run`.
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod enough;
 pub(crate) mod man;
 pub(crate) mod measure;
 pub(crate) mod receive;

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 pub(crate) const HELP: &str = "\
 Exit codes: 0 done; 1 no result that can be trusted (the reason is printed); 2 wrong usage or input file; \
-3 the peer or the network is at fault; 4 this machine lacks a privilege or an ability; 130 interrupted.";
+3 the peer or the network is at fault; 4 this machine lacks a privilege or an ability; of `enough` 5 no, 6 only so many \
+bytes at once; 130 interrupted.";
 
 /// Exit codes of a command that did not end well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,10 @@ pub(crate) enum Exit {
     Peer = 3,
     /// This machine lacks a privilege or an ability.
     Machine = 4,
+    /// A rate that was asked about does not fit.
+    NotEnough = 5,
+    /// It does not last, but so many bytes pass at once.
+    OnlyAtOnce = 6,
     /// A signal ended it.
     Interrupted = 130,
 }
@@ -50,6 +55,8 @@ impl Exit {
             Exit::Usage => "usage",
             Exit::Peer => "peer",
             Exit::Machine => "machine",
+            Exit::NotEnough => "not-enough",
+            Exit::OnlyAtOnce => "only-at-once",
             Exit::Interrupted => "interrupted",
         }
     }

@@ -115,6 +115,7 @@ fn every_document_has_a_schema_that_it_fits() {
     // Real sockets.
     let lines_of_server = served("serve", |address| {
         tried.one("measure", &["measure", address, "--json", "--record", &recording]);
+        tried.one("enough", &["enough", "1M", address, "--json"]);
         let rounds = lastmile(&["measure", address, "--every", "1s", "--count", "1"]);
         tried.all("round", &lines(&rounds.stdout));
     });
@@ -167,6 +168,8 @@ fn every_document_has_a_schema_that_it_fits() {
     tried.one("reproduce-list", &["reproduce", "lda", "--list", "--json"]);
     tried.one("paths", &["paths", "--runs", "12", "--only", "3,10", "--without", "loss,hops", "--json"]);
     tried.one("accuracy", &["accuracy", "--runs", "2", "--cross", "idle", "--json"]);
+    let enough = ["--enough", "--runs", "1", "--paths", "fifo", "--times", "2", "--json"];
+    tried.one("accuracy-enough", &[&["accuracy"][..], &enough].concat());
     tried.one("accuracy", &["accuracy", "--runs", "1", "--scenario", "ap", "--json"]);
     tried.one("conformance", &["conformance", "capprobe", "--json"]);
     tried.one("bench-sim", &["bench-sim", "--only-ours", "--repeat", "1", "--json"]);

@@ -326,6 +326,8 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
     let value = match estimate.value {
         Value::Is(rate) => rate,
         Value::MoreThan(_) => return Run::MoreThan,
+        // An answer is no number: `enough` has a table of its own.
+        Value::Answer(answer) => return Run::Refused(answer.to_string()),
         Value::Unknown => return Run::Refused(estimate.warning().unwrap_or_default()),
     };
     let truth = outcome.truth;

@@ -98,7 +98,7 @@ pub(super) fn judge(estimate: &Estimate, truth: Option<Truth>) -> Option<Judged>
     let (value, bound) = match estimate.value {
         Value::Is(rate) => (rate, false),
         Value::MoreThan(rate) => (rate, true),
-        Value::Unknown => return None,
+        Value::Answer(_) | Value::Unknown => return None,
     };
     let own = truth.and_then(|truth| truth.of(estimate));
     let (Some(truth), Some(own)) = (truth, own) else {

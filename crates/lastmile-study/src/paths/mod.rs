@@ -321,7 +321,7 @@ impl Answer {
         let (rate_bps, bound) = match estimate.value {
             Value::Is(rate) => (Some(bps(rate)), false),
             Value::MoreThan(rate) => (Some(bps(rate)), true),
-            Value::Unknown => (None, false),
+            Value::Answer(_) | Value::Unknown => (None, false),
         };
         let ends = |interval: Interval| Ends { low_bps: bps(interval.low), high_bps: bps(interval.high) };
         let codes = estimate.warnings.iter().map(|warning| warning.code.code());

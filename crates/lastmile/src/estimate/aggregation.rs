@@ -31,7 +31,7 @@ const AGREE: f64 = 0.3;
 /// Packets in the burst: all but the first fit into one aggregate, and any queue.
 const PACKETS: usize = 8;
 /// Ratio of a burst's rate to the pairs' above which the path aggregates.
-const FASTER: f64 = 1.25;
+pub(super) const FASTER: f64 = 1.25;
 /// Bursts that may tell nothing.
 const ATTEMPTS: u32 = 3;
 
@@ -57,7 +57,7 @@ pub(super) struct AggregationCheck {
 }
 
 /// True if pairs do not agree with one another, with stamps as uncertain as `noise`.
-fn scattered(pairs: &[Pair], noise: Span) -> bool {
+pub(super) fn scattered(pairs: &[Pair], noise: Span) -> bool {
     let mut gaps: Vec<f64> = pairs.iter().map(|p| p.received.as_nanos() as f64).collect();
     gaps.sort_by(f64::total_cmp);
     let Some(median) = stats::median(&gaps) else { return false };

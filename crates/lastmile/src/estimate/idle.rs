@@ -131,6 +131,11 @@ impl Idle {
         (idle.pairs >= LEAST).then_some(idle)
     }
 
+    /// Packets that met none, and all.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.met_none, self.pairs)
+    }
+
     /// The share; none where it may be chance.
     pub(super) fn share(&self) -> f64 {
         let share = self.met_none as f64 / self.pairs as f64;

@@ -37,8 +37,8 @@ pub use guard::Guard;
 pub use method::{COALESCING, Conditions, Made, Method};
 pub use plan::{ProbePacket, StreamPlan};
 pub use result::{
-    Estimate, Interval, IntervalMethod, NextMissing, Outcome, Quantity, Refusal, TruthKind, TruthOver, Value,
-    Warning, WarningCode,
+    Answer, Estimate, Interval, IntervalMethod, NextMissing, Outcome, Quantity, Refusal, TruthKind,
+    TruthOver, Value, Warning, WarningCode,
 };
 
 use crate::options::{self, Choice, ChoiceError};
@@ -65,6 +65,7 @@ options::registry! {
     pathload,
     pathchirp,
     ecnprobe,
+    enough,
 }
 
 /// Makes the method of that name, with the options given to it.

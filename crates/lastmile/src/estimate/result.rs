@@ -31,6 +31,8 @@ pub enum Quantity {
     AvailableBandwidth,
     /// The rate of one flow that sends as much as goes, where that is not the available bandwidth: it may take from others.
     AchievableRate,
+    /// If the rate that was asked about fits: an [`Answer`], or unknown.
+    Enough,
 }
 
 impl core::fmt::Display for Quantity {
@@ -41,6 +43,7 @@ impl core::fmt::Display for Quantity {
             Quantity::SustainedRate => "sustained rate",
             Quantity::AvailableBandwidth => "available bandwidth",
             Quantity::AchievableRate => "achievable rate",
+            Quantity::Enough => "enough",
         })
     }
 }
@@ -81,7 +84,7 @@ pub enum NextMissing {
     Unlogged,
 }
 
-/// A rate, or what it is above of, or neither.
+/// A rate, or what it is above of, or an answer, or none of these.
 ///
 /// ```
 /// use lastmile::{estimate::Value, units::Rate};
@@ -95,6 +98,8 @@ pub enum Value {
     Is(Rate),
     /// The path is faster than these hosts can time: all that is known is a lower bound.
     MoreThan(Rate),
+    /// The answer to a question.
+    Answer(Answer),
     /// Nothing of what was sent shows it, or no more than its interval.
     Unknown,
 }
@@ -104,7 +109,15 @@ impl Value {
     pub fn rate(self) -> Option<Rate> {
         match self {
             Value::Is(rate) => Some(rate),
-            Value::MoreThan(_) | Value::Unknown => None,
+            Value::MoreThan(_) | Value::Answer(_) | Value::Unknown => None,
+        }
+    }
+
+    /// The answer, if it is one.
+    pub fn answer(self) -> Option<Answer> {
+        match self {
+            Value::Answer(answer) => Some(answer),
+            Value::Is(_) | Value::MoreThan(_) | Value::Unknown => None,
         }
     }
 }
@@ -114,7 +127,47 @@ impl core::fmt::Display for Value {
         match self {
             Value::Is(rate) => rate.fmt(f),
             Value::MoreThan(rate) => f.pad(&format!("more than {rate}")),
+            Value::Answer(answer) => answer.fmt(f),
             Value::Unknown => f.pad("unknown"),
+        }
+    }
+}
+
+/// Answer to the question if a rate fits.
+///
+/// ```
+/// use lastmile::{estimate::Answer, units::Bytes};
+/// let answer = Answer::AtOnce(Bytes(10_000));
+/// assert_eq!((answer.code(), answer.to_string()), ("at-once", "yes, for 10 kB at once".into()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum Answer {
+    /// It fits.
+    Yes,
+    /// It does not.
+    No,
+    /// It does not last, but so many bytes pass at once, behind a token bucket.
+    AtOnce(Bytes),
+}
+
+impl Answer {
+    /// The answer in one word that stays, for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Answer::Yes => "yes",
+            Answer::No => "no",
+            Answer::AtOnce(_) => "at-once",
+        }
+    }
+}
+
+impl core::fmt::Display for Answer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Answer::Yes => f.pad("yes"),
+            Answer::No => f.pad("no"),
+            Answer::AtOnce(bytes) => f.pad(&format!("yes, for {bytes} at once")),
         }
     }
 }
@@ -235,6 +288,11 @@ impl Estimate {
             }
             (Some(burst), ..) => format!("{quantity} for bursts of {burst}"),
         }
+    }
+
+    /// The answer in one word that stays, of a quantity that is a question.
+    pub fn answer(&self) -> &'static str {
+        self.value.answer().map_or("cannot-tell", Answer::code)
     }
 
     /// The texts of all warnings in one line.

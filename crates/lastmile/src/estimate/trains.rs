@@ -124,7 +124,7 @@ impl Trains {
         let found = self.found().ok()?;
         match found.first()?.value {
             Value::Is(rate) | Value::MoreThan(rate) => Some(rate),
-            Value::Unknown => None,
+            Value::Unknown | Value::Answer(_) => None,
         }
     }
 

@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use lastmile::estimate::{Conditions, build};
 use lastmile::units::Rate;
 use lastmile_study::accuracy::{self, Request, accuracy, document, text};
+use lastmile_study::enough::{self, Kind};
 
 use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
@@ -23,6 +24,21 @@ pub(crate) struct Args {
     /// Runs for each row
     #[arg(long, value_name = "N", default_value_t = 30)]
     runs: usize,
+    /// Ask if multiples of what is left are enough, beside the outcome: the method enough on five kinds of paths
+    #[arg(long, conflicts_with_all = ["world", "scenario", "rate", "cross", "method", "realtime", "seed"])]
+    enough: bool,
+    /// Kinds of paths for --enough; several with commas
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "fifo,fq-codel,bucket,g,n",
+        requires = "enough"
+    )]
+    paths: Vec<PathKind>,
+    /// Rates for --enough, as multiples of what is left; several with commas
+    #[arg(long, value_delimiter = ',', default_value = "2,1.2,1,0.8,0.5", requires = "enough")]
+    times: Vec<f64>,
     /// Simulator or lab
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     world: Vec<World>,
@@ -64,6 +80,28 @@ enum Cross {
     Poisson,
 }
 
+/// Kinds of paths for --enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PathKind {
+    Fifo,
+    FqCodel,
+    Bucket,
+    G,
+    N,
+}
+
+impl From<PathKind> for Kind {
+    fn from(kind: PathKind) -> Kind {
+        match kind {
+            PathKind::Fifo => Kind::Fifo,
+            PathKind::FqCodel => Kind::FqCodel,
+            PathKind::Bucket => Kind::Bucket,
+            PathKind::G => Kind::G,
+            PathKind::N => Kind::N,
+        }
+    }
+}
+
 impl Args {
     /// True if any part is measured in the lab.
     pub(crate) fn needs_lab(&self) -> bool {
@@ -77,6 +115,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     if args.realtime && !args.needs_lab() {
         return Err(Exit::Usage.blame(anyhow!("--realtime is for the lab: add --world lab, or leave it out")));
+    }
+    if args.enough {
+        let kinds = args.paths.iter().map(|&kind| kind.into()).collect();
+        let request =
+            enough::Request { runs: args.runs, kinds, times: args.times, ..enough::Request::default() };
+        let rows = enough::enough(&request, &audience())?;
+        args.print.show(&enough::document(&rows), &enough::text(&rows).into())?;
+        return Ok(None);
     }
     let methods = args.method.choices()?;
     for method in &methods {

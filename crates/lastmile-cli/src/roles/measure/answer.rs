@@ -12,6 +12,7 @@ use lastmile::time::Span;
 use lastmile::units::Bytes;
 use lastmile_report::text::{Table, wrapped};
 
+use super::enough;
 use super::result::{once, true_rate};
 use crate::shell::WIDTH;
 use crate::shell::network::DEFAULT_PORT;
@@ -49,6 +50,9 @@ impl Unit {
 
     /// The number with its interval, a bound, or that it is unknown.
     fn number(&self, row: &Row) -> String {
+        if let Some(words) = enough::words(row) {
+            return words;
+        }
         let interval = row.interval.map(|interval| format!(" {}", self.interval(interval)));
         match (row.rate_bps, row.more_than_bps) {
             (Some(bps), _) => self.rate(bps) + &interval.unwrap_or_default(),
@@ -159,7 +163,7 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
         if let Some(next) = left.and_then(|row| row.next) {
             table.row(["  next 10 s".to_owned(), unit.interval(next)]);
         }
-        for quantity in [Quantity::AchievableRate, Quantity::ShortestExchange] {
+        for quantity in [Quantity::Enough, Quantity::AchievableRate, Quantity::ShortestExchange] {
             if let Some(row) = of(quantity) {
                 notes.said.push((format!("{quantity} {}", unit.number(row)), label.clone()));
             }

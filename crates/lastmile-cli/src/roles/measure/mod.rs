@@ -31,6 +31,7 @@ use crate::shell::options::{self, KERNEL_NOISE, MethodArgs};
 
 pub(crate) mod answer;
 mod describe;
+pub(crate) mod enough;
 pub(crate) mod monitor;
 #[cfg(feature = "pages")]
 mod plots;

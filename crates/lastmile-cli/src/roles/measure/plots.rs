@@ -204,7 +204,7 @@ fn histogram(stream: &StreamRecord, results: &[Event]) -> String {
         Some(value @ (Value::Is(rate) | Value::MoreThan(rate))) => {
             chart = chart.vertical("c2", mbit(rate), &value.to_string()).key("c2", "estimate and interval");
         }
-        Some(Value::Unknown) | None => chart = chart.vertical("c2", median, "median"),
+        Some(Value::Answer(_) | Value::Unknown) | None => chart = chart.vertical("c2", median, "median"),
     }
     if beyond > 0 {
         chart = chart.key("cb", &format!("{beyond} pairs beyond the right end"));

@@ -6,11 +6,13 @@ use lastmile::units::Rate;
 
 use lastmile_report::text::Table;
 
+use super::enough;
 use crate::shell::exit::Exit;
 
 /// The number, a bound, or that there is none.
 fn value(row: &Row) -> String {
     match (row.rate_bps, row.more_than_bps) {
+        _ if row.answer.is_some() => enough::words(row).unwrap_or_default(),
         (Some(bps), _) => Rate::ip(bps).to_string(),
         (_, Some(bps)) => format!("> {}", Rate::ip(bps)),
         _ if row.quantity.is_some() => Value::Unknown.to_string(),
@@ -171,7 +173,8 @@ pub(crate) fn counted(text: &str, times: usize, what: &str) -> String {
 pub(crate) fn exit<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Exit> {
     let missing = |row: &Row| {
         let unknown = row.rate_bps.is_none() && row.interval.is_none();
-        row.refused.is_some() || row.quantity == Some(Quantity::AvailableBandwidth) && unknown
+        let left = row.quantity == Some(Quantity::AvailableBandwidth) && unknown;
+        row.refused.is_some() || left || row.answer == Some(enough::CANNOT_TELL)
     };
     let mut rows = rows.into_iter().peekable();
     (rows.peek().is_none() || rows.any(missing)).then_some(Exit::NoResult)

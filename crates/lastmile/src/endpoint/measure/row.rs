@@ -47,6 +47,9 @@ pub struct Row {
     pub quantity: Option<Quantity>,
     /// The number.
     pub rate_bps: Option<u64>,
+    /// Answer of a quantity that is a question: `yes`, `no`, `at-once` or `cannot-tell`; absent of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<&'static str>,
     /// A lower bound, where the path is faster than these hosts can time.
     pub more_than_bps: Option<u64>,
     /// Bytes of the burst that showed the number, or a shaper's bucket.
@@ -209,6 +212,7 @@ impl Row {
             direction: *direction,
             quantity: estimate.map(|e| e.quantity),
             rate_bps: value.and_then(Value::rate).map(Rate::bits_per_second),
+            answer: estimate.filter(|e| e.quantity == Quantity::Enough).map(|e| e.answer()),
             more_than_bps: bound,
             burst_bytes: estimate.and_then(|e| e.burst).map(|burst| burst.0),
             layer: "ip",

@@ -202,7 +202,13 @@ impl Slowdown {
         self.at
     }
 
-    fn gap(&self) -> f64 {
+    /// Nanoseconds from one packet to the next, from there on.
+    pub(super) fn gaps(&self) -> &[f64] {
+        &self.gaps
+    }
+
+    /// Median nanoseconds from one packet to the next, from there on.
+    pub(super) fn gap(&self) -> f64 {
         stats::median(&self.gaps).unwrap_or(f64::INFINITY)
     }
 

@@ -1,0 +1,607 @@
+//! Is it enough: will a rate fit on the path, yes or no, for as few bytes as a stated confidence needs.
+//!
+//! What is asked is an outcome: a stream of the rate R for the next 10 s loses less than 1 %, waits at most 50 ms longer in 95 of 100
+//! packets, and takes no more than 5 % from others. That is so if more than R is left. Each observation is a share y of 0 to 1 whose mean is
+//! bounded by what is left, A, if the answer is no, and by another bound if it is yes ([`bets`] has the test, and why it holds though trains of one
+//! path depend on each other: Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", J. Royal Statistical Society B 86,
+//! 2024). Between 0.9 and 1.1 R no answer is wrong, and none may come: `cannot tell`.
+//!
+//! Where the shares come from:
+//!
+//! - **Trains at 2 R.** At a FIFO of capacity C each packet of a train of rate R' > A adds, in the mean, `(L / C) (1 - A / R')` to the delay
+//!   (WBest's fluid model, eq. 13, by the packet); a fair queue, a shaper or a policer adds more, or loses as much. So y, 1 less that
+//!   growth in units of L / C, has the mean A / R' or less, for blocks of four packets. Twice the rate, because a train at R tells a path
+//!   with much room from one with just enough only by its noise, and because a token bucket empties sooner.
+//! - **Pairs of the train.** Packets go in pairs, which show C. If the rate fits, half of them come as fast as R.
+//! - **Small packets at random times.** The share that met nobody is A / C at a single busy link ([`idle`](super::idle)): an observation for 200
+//!   bytes. They are far enough apart that most queues forget in between. Lost ones count against the 1 %.
+//! - **Wi-Fi that aggregates** delays packets by what others' and its own aggregates do; there longer trains at 2 R are all, and y is the rate at
+//!   which blocks came by that at which they went.
+//!
+//! Before a yes the end of the trains must bear small packets out. If it came out much slower, a burst looks for a **token bucket**, which small
+//! packets never empty. Then all bets begin anew with trains behind a head that empties it; a no is `only at once`, with the bytes that pass.
+//!
+//! All but the test is our own. A bucket that holds more than half of the train is not seen.
+
+mod bets;
+mod read;
+
+use self::bets::Bets;
+use self::read::{Block, Blocks, Bucket};
+use crate::estimate::aggregation::{FASTER, scattered};
+use crate::estimate::idle::Idle;
+use crate::estimate::policer;
+use crate::estimate::{
+    Answer, Base, Conditions, Estimate, Estimator, Method, Probes, Quantity, Search, Signal, Step,
+    StreamPlan, Value, Warning, WarningCode, bits_per_second,
+};
+use crate::observe::pairs::{NOISE_SHARE, Pair, PairSet, Timing};
+use crate::observe::{StreamVerdict, stats};
+use crate::options::Options;
+use crate::report::{Fate, Pattern, StreamRecord};
+use crate::time::Span;
+use crate::units::{Bytes, Rate};
+
+crate::options! {
+    /// Parameters of `enough`.
+    pub struct EnoughConfig {
+        /// The rate of IP packets that is asked about
+        rate: Rate [Rate::ip(10_000)..=Rate::ip(1_000_000_000_000)] = Rate::ip(5_000_000), "our own: an example";
+        /// Probability that an answer is right, at least, if the assumptions hold
+        confidence: f64 [0.5..=0.9999] = 0.95, "our own";
+        /// Rounds of small packets, each second one with a train, until it cannot be told
+        rounds: usize [1..=1_000] = 8, "our own";
+        /// Small packets of a round
+        singles: usize [10..=1_000] = 30, "our own";
+        /// Mean time between small packets, half more or less
+        single_gap: Span [Span::from_millis(1)..=Span::from_secs(1)] = Span::from_millis(15), "our own";
+        /// Between streams, half more or less, and longer where a queue has to drain
+        pause: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_millis(30), "our own";
+        /// Size of the packets of trains at the IP layer
+        packet_size: Bytes [Bytes(200)..=Bytes(65_000)] = Bytes(1488), "our own: as WBest's";
+    }
+}
+
+/// Its place in the registry.
+pub const ENTRY: Method = Method {
+    name: "enough",
+    about: "if a rate fits, yes or no: bets on short trains at twice the rate and on small packets that met nobody",
+    paper: "our own; the test: Waudby-Smith, Ramdas, J. Royal Statistical Society B, 2024",
+    estimates: &[Quantity::Enough],
+    pattern: &[Probes::Trains],
+    signal: Signal::Delay,
+    search: &[Search::Algorithmic],
+    weak: "behind a token bucket that holds more than half of a train: it is not seen",
+    round_trip: true,
+    resolution: "any: where pairs cannot be timed it knows a bound of the capacity",
+    options: EnoughConfig::OPTIONS,
+    brief: &[("rounds", "2")],
+    make: |given, conditions| Ok(Box::new(Enough::new(EnoughConfig::read(given)?, *conditions))),
+};
+
+/// Rates from 1 - this to 1 + this of what is left are the zone of indifference.
+const ZONE: f64 = 0.1;
+/// Trains go at so many times the rate.
+const TIMES: f64 = 2.0;
+/// Pairs of a train.
+const PAIRS: usize = 8;
+/// A link that is so many times as fast as the rate may be behind a shaper: then a longer train goes before a yes.
+const STEEP: f64 = 4.0;
+const MORE_PAIRS: usize = 10;
+/// Behind a bucket, where the queue is busy from the first packet on, 1.5 times: there that tells more.
+const TIMES_BEHIND: f64 = 1.5;
+/// Packets behind the head that empties a bucket.
+const TAIL: usize = 24;
+/// Packets of a train on a path that aggregates, which has to span several frames.
+const LONG: usize = 42;
+/// These go at so many times the rate: nearer to it, shares of trains that fit and of others are further apart.
+const TIMES_IN_FRAMES: f64 = 1.5;
+/// Pairs that agree do so within this share.
+const ALIKE: f64 = 0.03;
+/// Blocks that pass at less than this share of their rate fill a queue.
+const FILLS: f64 = 0.8;
+/// In a cell a wait of less than half a packet's time may be a backoff: half of what meets others is not seen to.
+const HIDDEN: f64 = 0.5;
+/// The size of small packets.
+const SMALL: Bytes = Bytes(200);
+/// Packets of the burst that looks for a bucket.
+const BURST: usize = 20;
+/// The end of trains bears small packets out if it came at this share of what these say, or faster.
+const BORNE_OUT: f64 = 0.75;
+/// A pair that is closer than this share of others met none where these did.
+const BETWEEN: f64 = 0.7;
+/// Bursts that look for a bucket: others may have taken its tokens just before.
+const BURSTS: u32 = 3;
+/// Small packets that may be lost if the rate fits.
+const LOSSES: f64 = 0.01;
+/// Streams in a row that may tell nothing.
+const ATTEMPTS: u32 = 6;
+
+#[derive(Debug)]
+enum Phase {
+    Train,
+    Singles,
+    Burst,
+}
+
+/// What pairs showed of the narrow link.
+#[derive(Clone, Debug, PartialEq)]
+struct Narrow {
+    /// A packet's time there.
+    slot: Span,
+    /// True if pairs scatter, as backoffs make them.
+    is_cell: bool,
+    pairs: Vec<Pair>,
+}
+
+/// The tool.
+///
+/// ```
+/// use lastmile::estimate::{Estimator, Step, enough::{Enough, EnoughConfig}};
+/// use lastmile::units::Rate;
+/// let config = EnoughConfig { rate: Rate::ip(3_000_000), ..EnoughConfig::default() };
+/// let mut enough = Enough::new(config, Default::default());
+/// let Step::Send(plan) = enough.step() else { panic!("it starts with a train") };
+/// assert_eq!(plan.packets.len(), 16);
+/// // Eight pairs at twice the rate.
+/// assert_eq!(plan.packets[2].offset, Rate::ip(6_000_000).time_for(plan.packets[0].size * 2));
+/// ```
+pub struct Enough {
+    config: EnoughConfig,
+    base: Base,
+    phase: Phase,
+    bets: Bets,
+    /// Whole trains that counted.
+    wholes: usize,
+    /// Blocks of trains, for bets that begin anew.
+    blocks: Vec<Block>,
+    narrow: Option<Narrow>,
+    /// Small packets that met nobody, and all that tell.
+    idle: (usize, usize),
+    /// Rates at which the ends of trains came, in bit/s.
+    ends: Vec<f64>,
+    rounds: usize,
+    /// Pairs tell nothing: stations aggregate, or these hosts cannot time the path.
+    trains_alone: bool,
+    bucket: Option<Bucket>,
+    /// Small packets and the ends of trains contradict each other, and there is no bucket: trains alone count.
+    contradicted: bool,
+    /// A burst bore small packets out.
+    borne_out: bool,
+    bursts: u32,
+    singles_lost: (usize, usize),
+    streams: Vec<u32>,
+}
+
+impl Enough {
+    /// Ready to start.
+    pub fn new(config: EnoughConfig, conditions: Conditions) -> Enough {
+        Enough {
+            config,
+            base: Base::new(conditions),
+            phase: Phase::Train,
+            bets: Bets::default(),
+            wholes: 0,
+            blocks: Vec::new(),
+            narrow: None,
+            idle: (0, 0),
+            ends: Vec::new(),
+            rounds: 0,
+            trains_alone: false,
+            bucket: None,
+            contradicted: false,
+            borne_out: false,
+            bursts: 0,
+            singles_lost: (0, 0),
+            streams: Vec::new(),
+        }
+    }
+
+    /// The rate asked about, in bit/s.
+    fn rate(&self) -> f64 {
+        self.config.rate.bits_per_second() as f64
+    }
+
+    fn train(&self) -> StreamPlan {
+        let size = self.config.packet_size;
+        let rate = bits_per_second(TIMES * self.rate());
+        match &self.bucket {
+            Some(bucket) => bucket.train(TAIL, size, bits_per_second(TIMES_BEHIND * self.rate())),
+            None if self.trains_alone => {
+                let rate = bits_per_second(TIMES_IN_FRAMES * self.rate());
+                StreamPlan { pattern: Pattern::Uneven, ..StreamPlan::train(LONG, size, rate) }
+            }
+            None => StreamPlan::pairs(self.pairs(), size, rate.time_for(size * 2)),
+        }
+    }
+
+    /// Pairs of the next train.
+    fn pairs(&self) -> usize {
+        if self.is_steep() && !self.ends.is_empty() { MORE_PAIRS } else { PAIRS }
+    }
+
+    /// True if the link is so much faster than the rate that a shaper is likely.
+    fn is_steep(&self) -> bool {
+        let takes =
+            |narrow: &Narrow| self.config.rate.time_for(self.config.packet_size) >= narrow.slot.scaled(STEEP);
+        !self.trains_alone && self.narrow.as_ref().is_some_and(takes)
+    }
+
+    fn singles(&mut self) -> StreamPlan {
+        let slot = self.narrow.as_ref().map_or(Span::ZERO, |narrow| narrow.slot);
+        let gap = self.config.single_gap.max(slot);
+        let mut at = Span::ZERO;
+        let mut next = || {
+            at += gap.scaled(0.5 + self.base.draw());
+            at
+        };
+        let offsets: Vec<Span> = (0..self.config.singles).map(|_| next()).collect();
+        StreamPlan::uneven(offsets, SMALL)
+    }
+
+    /// Reads the narrow link's rate from a train's pairs; none if these hosts cannot time it.
+    fn narrow(&self, record: &StreamRecord) -> Option<Narrow> {
+        let set = PairSet::of(record);
+        let noise = self.base.noise(record);
+        let mut gaps: Vec<Span> = set.usable.iter().map(|p| p.received).collect();
+        gaps.sort();
+        let median = gaps.get(gaps.len() / 2).copied()?;
+        // Pairs that met nobody agree; backoffs do not, and no interrupts that several packets share.
+        let agree = |some: &&[Span]| some[2] - some[0] <= some[0].scaled(ALIKE).max(noise * 4);
+        let alike = gaps.windows(3).find(agree).map(|some| some[1]);
+        let is_cell = scattered(&set.usable, noise);
+        let slot = if is_cell { median } else { alike.unwrap_or(median) };
+        // A fair queue puts a packet of others between most pairs of a fast train: then a closer one is right, and no backoff is as short.
+        let closest = gaps.first().copied().filter(|first| *first < slot.scaled(BETWEEN));
+        let slot = closest.unwrap_or(slot);
+        let late = if alike.is_some() { Span::ZERO } else { self.base.coalescing().scaled(1.25) };
+        let is_timed = set.timing(noise) == Timing::Timed && slot > (noise * NOISE_SHARE).max(late);
+        is_timed.then(|| Narrow { slot, is_cell, pairs: set.arrived().copied().collect() })
+    }
+
+    /// True if a train in a cell came faster than pairs: stations that aggregate send these one by one.
+    fn shows_aggregation(&self, record: &StreamRecord) -> bool {
+        let cell = self.narrow.as_ref().filter(|narrow| narrow.is_cell);
+        let claim = cell.map(|narrow| self.config.packet_size.bits() as f64 / narrow.slot.as_secs_f64());
+        claim.zip(read::came(record)).is_some_and(|(claim, came)| came > FASTER * claim)
+    }
+
+    fn on_train(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
+        // Pairs may come together, but have to leave in time.
+        let usable = match verdict {
+            StreamVerdict::Believed | StreamVerdict::TooLossy => true,
+            StreamVerdict::ScheduleBroken => read::kept(record),
+            _ => false,
+        };
+        if !usable {
+            return self.base.waste(verdict, ATTEMPTS);
+        }
+        if policer::suspects_train(record, self.base.coalescing()) {
+            self.base.warn(
+                WarningCode::Policer,
+                "packets of fast trains were lost, and nothing made the others wait, as at a policer",
+            );
+        }
+        let Some((share, rate)) = read::whole(record) else {
+            return self.base.waste(StreamVerdict::TooLossy, ATTEMPTS);
+        };
+        self.base.useful();
+        self.streams.push(record.stream);
+        let is_first = self.narrow.is_none() && !self.trains_alone;
+        if is_first {
+            self.narrow = self.narrow(record);
+        }
+        if !self.trains_alone && (self.narrow.is_none() || self.shows_aggregation(record)) {
+            // Pairs say nothing of the path.
+            self.trains_alone = true;
+            self.narrow = None;
+            self.bets = Bets::default();
+            self.ends.clear();
+            return;
+        }
+        let no_singles = self.trains_alone || self.bucket.is_some() || self.contradicted;
+        self.phase = if no_singles { Phase::Train } else { Phase::Singles };
+        let asked = self.rate();
+        let blocks = match (&self.bucket, &self.narrow) {
+            (Some(bucket), _) => Blocks::behind(record, bucket, asked),
+            (None, Some(narrow)) => Blocks::of_pairs(record, narrow.slot, narrow.is_cell),
+            (None, None) => {
+                self.bets.whole(share, rate / asked);
+                self.wholes += 1;
+                return;
+            }
+        };
+        self.ends.extend(blocks.end);
+        let fills =
+            blocks.blocks.iter().filter(|block| block.least < FILLS).count() * 2 > blocks.blocks.len();
+        if is_first && self.narrow.as_ref().is_some_and(|narrow| !narrow.is_cell || fills) {
+            let slot = self.config.rate.time_for(self.config.packet_size);
+            PairSet::of(record).usable.iter().for_each(|pair| self.bets.came(pair.received <= slot));
+        }
+        for block in blocks.blocks {
+            self.blocks.push(block);
+            self.bets.left_between(block.most, block.least, block.rate / asked);
+        }
+    }
+
+    fn on_singles(&mut self, record: &StreamRecord) {
+        self.rounds += 1;
+        // In a cell small packets tell less.
+        let is_cell = self.narrow.as_ref().is_some_and(|narrow| narrow.is_cell);
+        self.phase = if is_cell || self.rounds.is_multiple_of(2) { Phase::Train } else { Phase::Singles };
+        for packet in &record.packets {
+            let lost = packet.fate == Fate::Lost;
+            self.bets.lost(lost, LOSSES);
+            self.singles_lost.0 += usize::from(lost);
+            self.singles_lost.1 += 1;
+        }
+        self.streams.push(record.stream);
+        let Some(narrow) = &self.narrow else { return };
+        let noise = self.base.noise(record);
+        let Some(idle) = Idle::of_singles(record, &narrow.pairs, narrow.slot, noise) else { return };
+        let (met_none, all) = idle.counts();
+        self.idle = (self.idle.0 + met_none, self.idle.1 + all);
+        let capacity = self.config.packet_size.bits() as f64 / narrow.slot.as_secs_f64();
+        let times = capacity / self.rate().max(1.0);
+        for k in 0..all {
+            // In any order: the capital is the same.
+            let share = f64::from(u8::from(k < met_none));
+            match narrow.is_cell {
+                true => self.bets.left_hidden(share, times, HIDDEN),
+                false => self.bets.left(share, times),
+            }
+        }
+    }
+
+    /// True if the ends of trains came out slower than small packets say.
+    fn contradicts(&self) -> bool {
+        let least = || self.ends.iter().copied().min_by(f64::total_cmp);
+        let end = if self.is_steep() { least() } else { stats::median(&self.ends) };
+        let (Some(narrow), Some(end)) = (&self.narrow, end) else { return false };
+        let asked = !self.trains_alone && self.bucket.is_none() && !self.contradicted && !self.borne_out;
+        asked && end < BORNE_OUT * self.left_by_singles(narrow.slot).min(TIMES * self.rate())
+    }
+
+    fn on_burst(&mut self, record: &StreamRecord) {
+        let Some(slot) = self.narrow.as_ref().map(|narrow| narrow.slot) else { return };
+        self.base.useful();
+        self.streams.push(record.stream);
+        self.phase = Phase::Train;
+        self.bursts += 1;
+        self.bucket = Bucket::of(record, slot, self.base.noise(record), self.rate());
+        let asked = self.rate();
+        if let Some(bucket) = &self.bucket {
+            // What small packets and the heads of trains said was of another link.
+            self.bets = Bets::default();
+            for gap in bucket.gaps() {
+                self.bets.came(gap <= self.config.rate.time_for(self.config.packet_size));
+            }
+            self.base.warn(WarningCode::Shaper, bucket.text());
+        } else if read::end(record, 0).is_some_and(|end| end >= BORNE_OUT * self.left_by_singles(slot)) {
+            // It was chance.
+            self.borne_out = true;
+        } else if self.bursts < BURSTS {
+            self.phase = Phase::Burst;
+        } else {
+            self.contradicted = true;
+            self.bets = Bets::default();
+            for block in &self.blocks {
+                self.bets.left_between(block.most, block.least, block.rate / asked);
+            }
+            self.base.warn(
+                WarningCode::TightLink,
+                "trains came out slower than packets at random times say: a link other than the narrow one may be busy, and trains alone count",
+            );
+        }
+    }
+
+    /// What is left by small packets, in bit/s.
+    fn left_by_singles(&self, slot: Span) -> f64 {
+        let capacity = self.config.packet_size.bits() as f64 / slot.as_secs_f64();
+        capacity * self.idle.0 as f64 / self.idle.1.max(1) as f64
+    }
+
+    /// Ends if the answer is clear, or looks for what may be wrong with it.
+    fn decide(&mut self) {
+        if self.base.is_done() || matches!(self.phase, Phase::Burst) {
+            return;
+        }
+        let answer = self.bets.answer(self.config.confidence);
+        if answer == Some(true) && self.contradicts() {
+            self.phase = Phase::Burst;
+            return;
+        }
+        if answer == Some(true) && self.is_steep() && self.bucket.is_none() && self.ends.len() < 2 {
+            self.phase = Phase::Train;
+            return;
+        }
+        let trains = self.ends.len() + self.wholes;
+        let is_over = match self.trains_alone || self.bucket.is_some() || self.contradicted {
+            true => trains > self.config.rounds,
+            false => self.rounds >= self.config.rounds,
+        };
+        if answer.is_some() || is_over {
+            let value = match (answer, &self.bucket) {
+                (Some(true), _) => Value::Answer(Answer::Yes),
+                (Some(false), Some(bucket)) => Value::Answer(Answer::AtOnce(bucket.bytes())),
+                (Some(false), None) => Value::Answer(Answer::No),
+                (None, _) => Value::Unknown,
+            };
+            self.base.found(vec![self.estimate(value)]);
+        }
+    }
+
+    fn estimate(&self, value: Value) -> Estimate {
+        let (lost, sent) = self.singles_lost;
+        let lossy = Warning {
+            code: WarningCode::Other,
+            text: format!("{lost} of {sent} small packets were lost, which no queue of their own explains"),
+        };
+        let mut estimate = self.base.estimate(Quantity::Enough, value, &self.streams);
+        if let Value::Answer(Answer::AtOnce(bytes)) = value {
+            estimate.burst = Some(bytes);
+        }
+        estimate.warnings.extend((lost > 0).then_some(lossy));
+        estimate
+    }
+}
+
+impl Estimator for Enough {
+    fn step(&mut self) -> Step {
+        if let Some(step) = self.base.step() {
+            return step;
+        }
+        let plan = match &self.phase {
+            Phase::Train => self.train(),
+            Phase::Burst => StreamPlan::burst(BURST, self.config.packet_size),
+            Phase::Singles => self.singles(),
+        };
+        self.base.send(plan)
+    }
+
+    fn on_stream(&mut self, record: &StreamRecord) {
+        if self.base.is_done() {
+            return;
+        }
+        let planned = match &self.phase {
+            Phase::Train => self.train().packets.len(),
+            Phase::Burst => BURST,
+            Phase::Singles => self.config.singles,
+        };
+        let verdict = self.base.judge(record, planned);
+        if self.base.round_trip() {
+            self.base
+                .warn(WarningCode::RoundTrip, "measured there and back: a no may be of either direction");
+        }
+        let whole = !matches!(verdict, StreamVerdict::NoReport | StreamVerdict::ClockStepped);
+        match self.phase {
+            Phase::Train => self.on_train(record, verdict),
+            _ if !whole || verdict == StreamVerdict::Reordered => self.base.waste(verdict, ATTEMPTS),
+            Phase::Singles => self.on_singles(record),
+            Phase::Burst => self.on_burst(record),
+        }
+        self.decide();
+        let times = || record.packets.iter().filter_map(|p| p.owd());
+        let waited = times().max().zip(times().min()).map_or(Span::ZERO, |(most, least)| most - least);
+        let queues = record.pattern != Pattern::Uneven || self.bucket.is_some() || self.trains_alone;
+        let drains = if queues { (waited * 4).min(Span::from_secs(1)) } else { Span::ZERO };
+        let pause = self.config.pause.scaled(0.5 + self.base.draw());
+        self.base.pause(pause.max(drains));
+    }
+
+    fn shrink(&mut self, size: Bytes) -> bool {
+        let shrinks = size < self.config.packet_size && self.narrow.is_none();
+        if shrinks {
+            self.base.warn_shrunk(self.config.packet_size, size);
+            self.config.packet_size = size;
+        }
+        shrinks
+    }
+
+    fn so_far(&self) -> Vec<Estimate> {
+        if self.base.is_done() || self.streams.is_empty() {
+            return Vec::new();
+        }
+        let text = format!("from {} streams, which leave the answer open", self.streams.len());
+        let mut estimate = self.estimate(Value::Unknown);
+        estimate.warnings.push(Warning { code: WarningCode::Partial, text });
+        vec![estimate]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{Outcome, Refusal};
+    use crate::observe::testing::record;
+    use crate::report::Direction;
+
+    /// A path of 10 Mbit/s of which a constant stream takes `others`, packet by packet in no time.
+    fn fifo(plan: &StreamPlan, others: f64) -> StreamRecord {
+        let sent: Vec<u64> = plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
+        let (mut free, mut last) = (0.0_f64, 0.0_f64);
+        let mut came = Vec::new();
+        for (k, (&at, packet)) in sent.iter().zip(&plan.packets).enumerate() {
+            let at = at as f64;
+            // Others' packets of 1,200 us, as their share of the time makes them.
+            let busy = if plan.pattern == Pattern::Uneven && (k as f64 * others).fract() + others >= 1.0 {
+                600.0
+            } else {
+                0.0
+            };
+            let queue = if plan.pattern == Pattern::Uneven { 0.0 } else { (at - last) * others };
+            free = (free + queue).max(at + busy);
+            last = at;
+            free += packet.size.bits() as f64 / 10.0;
+            came.push(Some(900 + free as u64));
+        }
+        let mut record = record(plan.pattern, &sent, &sent, &came);
+        record.packets.iter_mut().zip(&plan.packets).for_each(|(packet, planned)| packet.size = planned.size);
+        record
+    }
+
+    fn drive(rate: u64, stream: impl Fn(&StreamPlan) -> StreamRecord) -> (Outcome, u64) {
+        let config = EnoughConfig { rate: Rate::ip(rate * 1_000), ..EnoughConfig::default() };
+        let (mut enough, mut bytes) = (Enough::new(config, Conditions::exact(1)), 0);
+        for _ in 0..200 {
+            match enough.step() {
+                Step::Send(plan) => {
+                    bytes += plan.bytes().0;
+                    enough.on_stream(&stream(&plan));
+                }
+                Step::Pause(_) => {}
+                Step::Done(outcome) => return (outcome, bytes),
+            }
+        }
+        panic!("no end")
+    }
+
+    #[test]
+    fn six_of_ten_are_left() {
+        for (rate, answer, most) in [
+            (12_000, Answer::No, 24_000),
+            (7_200, Answer::No, 120_000),
+            (4_500, Answer::Yes, 120_000),
+            (3_000, Answer::Yes, 30_000),
+        ] {
+            let (outcome, bytes) = drive(rate, |plan| fifo(plan, 0.4));
+            let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+            assert_eq!(
+                (found.len(), found[0].quantity, found[0].value.answer()),
+                (1, Quantity::Enough, Some(answer)),
+                "{rate}"
+            );
+            assert!(bytes <= most && found[0].warnings.is_empty(), "{rate}: {bytes} {:?}", found[0].warnings);
+        }
+        let (outcome, _) = drive(6_000, |plan| fifo(plan, 0.4));
+        let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(found[0].value, Value::Unknown);
+    }
+
+    /// One packet in five is lost, or all are, or they come in a wrong order.
+    #[test]
+    fn losses_are_no_and_silence_and_disorder_are_refused() {
+        let lossy = |every: usize| {
+            drive(3_000, move |plan| {
+                let mut record = fifo(plan, 0.0);
+                record.packets.iter_mut().step_by(every).for_each(|packet| packet.fate = Fate::Lost);
+                record
+            })
+            .0
+        };
+        let Outcome::Found(found) = lossy(5) else { panic!("a loss of a fifth is an answer") };
+        assert_eq!(found[0].value, Value::Answer(Answer::No));
+        assert!(found[0].warning().is_some_and(|text| text.contains("were lost")), "{found:?}");
+        let outcome = lossy(1);
+        assert!(matches!(outcome, Outcome::Refused(Refusal::TooLossy { .. })), "{outcome:?}");
+        let (outcome, _) = drive(3_000, |plan| {
+            let mut record = StreamRecord { direction: Direction::RoundTrip, ..fifo(plan, 0.0) };
+            for packet in record.packets.iter_mut().step_by(2) {
+                packet.fate =
+                    packet.fate.arrived().map_or(Fate::Lost, |at| Fate::Arrived(at + Span::from_millis(30)));
+            }
+            record
+        });
+        assert!(matches!(outcome, Outcome::Refused(Refusal::Reordered { .. })), "{outcome:?}");
+    }
+}
