@@ -84,22 +84,12 @@ fn on_paths_that_their_models_leave_out_tools_refuse_or_warn() {
             for outcome in outcomes {
                 let Some(estimate) = &outcome.estimate else {
                     let why = outcome.refusal.as_ref().map_or_else(String::new, ToString::to_string);
-                    println!("{:10} {name:14} refused: {why}", method.name);
                     assert!(!why.is_empty(), "{} on {name}", method.name);
                     continue;
                 };
                 let truth = outcome.truth.and_then(|truth| truth.of(estimate));
                 let off = relative_error(estimate.value.rate(), truth).map(f64::abs);
                 let doubted = estimate.warnings.iter().any(|warning| warning.code.doubts());
-                let codes: Vec<_> = estimate.warnings.iter().map(|warning| warning.code.code()).collect();
-                println!(
-                    "{:10} {name:14} {}: {} of {truth:?}, off {off:?}, {codes:?}, {} s, {}",
-                    method.name,
-                    estimate.quantity,
-                    estimate.value,
-                    outcome.cost.elapsed,
-                    outcome.cost.probe_bytes
-                );
                 if matches!(estimate.value, Value::Is(_))
                     && off.is_some_and(|off| off > OFF)
                     && !doubted

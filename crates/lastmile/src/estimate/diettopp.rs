@@ -2,7 +2,7 @@
 //!
 //! A. Johnsson, B. Melander, M. Björkman, "DietTopp: a first implementation and evaluation of a simplified bandwidth measurement method", SNCNW 2004. Trains back
 //! to back come at the proportional share, which is at least what is left; trains at rates from there to half as much again lie on TOPP's line behind its
-//! break ([`line`](super::line)), so that no break has to be looked for:
+//! break (`line`), so that no break has to be looked for:
 //!
 //! > o / m = a + b o;   C = 1 / b,   A = (1 - a) / b
 //!

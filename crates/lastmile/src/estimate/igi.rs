@@ -1,7 +1,7 @@
 //! IGI: available bandwidth from the gaps that others made longer in trains at the turning point.
 //!
 //! N. Hu, P. Steenkiste, "Evaluation and characterization of available bandwidth probing techniques", IEEE JSAC 21(6), 2003. Trains of equal gaps come
-//! further apart than they left if they find the path full. At the smallest gap at which they do not ([`gap_search`](super::gap_search)), the
+//! further apart than they left if they find the path full. At the smallest gap at which they do not (`gap_search`), the
 //! gaps that grew did so by packets of others:
 //!
 //! > B_C = B_O Σ (g - g_B) over the gaps g > g_B that grew / Σ g over all,   A = B_O - B_C

@@ -1,7 +1,7 @@
 //! PTR: available bandwidth as the rate at which trains come at the turning point.
 //!
 //! N. Hu, P. Steenkiste, "Evaluation and characterization of available bandwidth probing techniques", IEEE JSAC 21(6), 2003: the packet transmission rate. It is
-//! [`igi`](super::igi) with another formula for the same trains:
+//! [`igi`] with another formula for the same trains:
 //!
 //! > A = L (n - 1) / Σ g over the gaps g received
 //!

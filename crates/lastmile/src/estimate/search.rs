@@ -1,4 +1,4 @@
-//! Searches for a turning point: halving, steps, and averages over streams. Lines are in [`line`](super::line).
+//! Searches for a turning point: halving, steps, and averages over streams. Lines are in `line`.
 //!
 //! The quantity searched may be a rate, which congests the path beyond the turning point, or a gap, beyond which packets come as they went.
 
