@@ -27,7 +27,7 @@ What their numbers mean, behind token buckets and where Wi-Fi aggregates too, an
 const SOURCES_HEAD: &str = "
 # Sources
 
-What makes a stream's frames, `source` of `[[stream]]`; what each does is in [streams.md](streams.md#sources).
+Sources make a stream's frames (`source` of `[[stream]]`); each is described in [streams.md](streams.md#sources).
 ";
 
 const CONTROL: &str = "

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Host name or address, with or without a port
     host: String,
     /// UDP port of `serve` on HOST [default: 8620]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     #[command(flatten)]
     method: MethodArgs,
