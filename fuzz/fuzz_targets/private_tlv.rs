@@ -2,7 +2,9 @@
 #![no_main]
 
 use lastmile::wire::TlvValue;
-use lastmile::wire::private::{HelloReply, HelloRequest, ReportPage, ReportRequest, Schedule, StreamTag, write_report};
+use lastmile::wire::private::{
+    HelloReply, HelloRequest, ReportPage, ReportRequest, Schedule, StreamTag, write_report,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

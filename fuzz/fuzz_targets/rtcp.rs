@@ -71,7 +71,8 @@ fuzz_target!(|data: &[u8]| {
                     let Some(Ok(Rtcp::Extended(again))) = Rtcp::all(&out).next() else {
                         panic!("just written")
                     };
-                    let read: Vec<(u16, u32)> = again.receipt_times().flat_map(|block| block.times()).collect();
+                    let read: Vec<(u16, u32)> =
+                        again.receipt_times().flat_map(|block| block.times()).collect();
                     // Thinned times take a block each, of which 64 kB hold no more than this.
                     assert!(read == times || times.len() > 4_000);
                 }

@@ -110,7 +110,7 @@ fn files_that_are_not_the_shards_of_one_command_are_refused() {
     let file = scenario(10);
     let changed = shards(&scratch, &["sweep", &file, "--set", "duration=2 s"], 2);
     scenario(11);
-    merged(&changed, &[]).is_error(2, &[&changed[0], "the scenarios that its arguments name were others"]);
+    merged(&changed, &[]).is_error(2, &[&changed[0], "the scenario files have changed"]);
     let lab = ["reproduce", "vtp", "--world", "lab", "--item", "figure-1,figure-3", "--shard", "1/2", "-o"];
     lastmile(&[&lab[..], &[&scratch.path("lab")]].concat())
         .is_error(2, &["only those of the simulator have shards"]);

@@ -133,6 +133,9 @@ impl Table {
                 None => groups.push([names, &[at]].concat()),
             }
         }
+        if groups.is_empty() {
+            groups.push(names.to_vec());
+        }
         let fitted = |group: &Vec<usize>| {
             let narrowest = || group.iter().map(|&at| self.narrowest(at)).collect();
             self.lines(group, &self.fitted(group, width).unwrap_or_else(narrowest))

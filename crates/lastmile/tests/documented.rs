@@ -39,7 +39,7 @@ those of its streams, and TCP's are its own: the laws of `control/window/`, as [
 const SOURCES_HEAD: &str = "
 # Sources
 
-What makes a stream's frames, `source` of `[[stream]]`; what each does is in [streams.md](streams.md#sources).
+Sources make a stream's frames (`source` of `[[stream]]`); each is described in [streams.md](streams.md#sources).
 ";
 
 const CONTROL: &str = "

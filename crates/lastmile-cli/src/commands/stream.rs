@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Host name or address, with or without a port
     host: String,
     /// UDP port of `receive` on HOST [default: 5004]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// Controller of the rate, such as `tfrc`. After a +: `probe` measures the path's capacity by packet pairs, a loss classifier tells wireless
     /// losses from congestion (`tfrc+zbs`, `tfrc+probe+zbs`). `lastmile controllers` and `lastmile classifiers` list the names

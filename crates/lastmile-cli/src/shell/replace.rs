@@ -22,6 +22,10 @@ fn beside(path: &Path) -> PathBuf {
 
 /// Refuses a place to which [`replace`] could not write, before there is anything to write.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    if lastmile_study::fleet::is_shard(path) {
+        let shown = path.display();
+        return Err(Exit::Usage.blame(anyhow!("{shown} holds a shard of a study: name another output")));
+    }
     let beside = beside(path);
     let tried = match () {
         // Opening a pipe would wait for its reader.

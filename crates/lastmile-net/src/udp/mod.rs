@@ -300,6 +300,9 @@ struct Kernel {
     _keeper: Option<UdpSocket>,
 }
 
+/// Receive buffer of the keeper, bytes: room for a few of its own packets.
+const KEEPER_BUFFER: usize = 16 << 10;
+
 /// Trials and preparations once per process, on a loopback socket of its own:
 /// - A trial shows if the kernel takes SCM_TS_OPT_ID (older ones refuse unknown control messages).
 /// - The kernel stamps received packets only while some socket asks for it, and switches this on and off a little
@@ -307,8 +310,9 @@ struct Kernel {
 fn kernel() -> &'static Kernel {
     static KERNEL: OnceLock<Kernel> = OnceLock::new();
     KERNEL.get_or_init(|| {
+        let (send_buffer, recv_buffer) = (0, KEEPER_BUFFER);
         let config =
-            UdpConfig { send_buffer: 0, recv_buffer: 0, ..UdpConfig::new((Ipv4Addr::LOCALHOST, 0).into()) };
+            UdpConfig { send_buffer, recv_buffer, ..UdpConfig::new((Ipv4Addr::LOCALHOST, 0).into()) };
         let Ok(keeper) = UdpSocket::open_with(&config, true) else {
             return Kernel { keys_can_be_named: false, _keeper: None };
         };

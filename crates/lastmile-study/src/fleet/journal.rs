@@ -61,13 +61,13 @@ impl Head {
         head.ok_or_else(|| Error::Input(format!("{shown}: it is no shard of a study")))
     }
 
-    /// Refuses a file that is neither empty nor an earlier version of the same shard.
-    pub(super) fn may_replace(&self, file: &Path) -> Result<()> {
+    /// Takes the file of the same shard, if it is finished, as its journal again. Refuses a file that is neither that nor empty.
+    pub(super) fn resume(&self, file: &Path) -> Result<()> {
         if std::fs::metadata(file).map_or(true, |known| known.is_file() && known.len() == 0) {
             return Ok(());
         }
         let theirs = match Head::read(file) {
-            Ok(head) if head == *self => return Ok(()),
+            Ok(head) if head == *self => return Ok(std::fs::rename(file, Journal::path(file))?),
             Ok(_) => "a shard of another study",
             Err(_) => "something else than a shard",
         };
@@ -263,7 +263,7 @@ impl Journal {
     /// Shows what came of all finished runs, in the order of the runs, one run in memory at a time.
     ///
     /// # Errors
-    /// The file cannot be read, or whom it is shown to fails.
+    /// The file cannot be read, or `show` fails.
     pub fn read<T: DeserializeOwned>(&self, mut show: impl FnMut(T) -> Result<()>) -> Result<()> {
         let cannot = |error| Error::Machine(format!("cannot read the finished runs: {error}"));
         let inner = self.inner();

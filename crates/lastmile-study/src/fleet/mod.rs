@@ -5,7 +5,7 @@
 //! merge is to make the study again with what the files hold in the place of its runs.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use rayon::prelude::*;
@@ -135,7 +135,7 @@ impl Fleet {
             Fleet::Part(part) => {
                 let arguments = part.arguments.clone();
                 let head = Head { arguments, ..Head::new(Kind::Shard, part.shard, inputs, runs) };
-                head.may_replace(&part.file)?;
+                head.resume(&part.file)?;
                 Journal::open(&part.file, &head)
             }
             Fleet::Merged(shards) => shards.journal(inputs, runs),
@@ -286,9 +286,7 @@ impl Shards {
         for (file, head) in &self.0 {
             let refused = |why: String| Err(Error::Input(format!("{}: {why}", file.display())));
             if (head.inputs, head.runs) != (inputs, runs) {
-                return refused(
-                    "the scenarios that its arguments name were others than they are here".to_owned(),
-                );
+                return refused("the scenario files have changed since this shard was run".to_owned());
             }
             let before = journal.finished();
             journal.take(file, head.shard)?;
@@ -307,6 +305,11 @@ impl Shards {
 /// A hash of what decides the results of a study.
 pub(crate) fn inputs(of: &impl fmt::Debug) -> u64 {
     fingerprint([format!("{of:?}").as_str()])
+}
+
+/// True if a file is a shard of a study.
+pub fn is_shard(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|known| known.is_file()) && Head::read(file).is_ok()
 }
 
 #[cfg(test)]

@@ -165,7 +165,7 @@ pub fn list(paper: &Paper) -> (Value, Table) {
     };
     let number = |item: &Item| item.number.map(|number| number.to_string());
     let row = |item: &Item| json!({ "item": item.id, "number": number(item), "shows": item.shows, "state": state(item), "cases": item.cases().len() });
-    let mut text = Table::new(&["item", "in the paper", ">cases", "state", "what it shows"]);
+    let mut text = Table::new(&["item", "in the paper", ">cases", "state", "content"]);
     for item in &items {
         let number = number(item).unwrap_or_else(|| "in words".to_owned());
         let cases = item.cases().len().to_string();

@@ -83,8 +83,8 @@ fn waits(claim: &Map<String, Value>) -> bool {
 /// Number of such claims, in words.
 pub(crate) fn elsewhere(claims: usize) -> String {
     match claims {
-        1 => "1 other claim waits for items that were not asked for".to_owned(),
-        claims => format!("{claims} other claims wait for items that were not asked for"),
+        1 => "1 other claim needs another item (--item)".to_owned(),
+        claims => format!("{claims} other claims need other items (--item)"),
     }
 }
 

@@ -20,7 +20,7 @@ pub struct Omniscient;
 /// Its place in the registry.
 pub const ENTRY: Lda = Lda {
     name: "omniscient",
-    about: "what really lost the packet: in the simulator alone, by a side channel",
+    about: "the true cause of each loss: in the simulator alone, by a side channel",
     paper: "Cen, Cosman, Voelker, IEEE/ACM ToN 2003, section III",
     resolution: "any: no stamps of arrival",
     cost: Cost { arrival: [0, 0], loss: [0, 0], state: 0 },

@@ -36,7 +36,7 @@ crate::options! {
         most: u32 [1..=64] = MOST, "our own";
         /// Count fractions of a connection in the rate too: without, it changes by a whole one
         fractions: bool = false, "our own; Chen, Zakhor, ICC 2005 (AIO-TFRC), call whole ones the quantization effect";
-        /// Whose TFRC: that of RFC 5348, or of ns-2
+        /// TFRC of RFC 5348, or of ns-2
         preset: Preset = Preset::Rfc, "RFC 5348; ns-2 2.35";
     }
 }

@@ -293,12 +293,12 @@ impl BurstCheck {
             ),
             Pairs::TooFast => "the path is faster than these hosts can time".to_owned(),
             Pairs::Batched => {
-                "the receiver stamps packets in batches (interrupt coalescing or GRO), so that pairs cannot be timed"
+                "the receiver stamps packets in batches (interrupt coalescing or GRO), too coarsely for pairs"
                     .to_owned()
             }
         };
         let shown = format!(
-            "the bound is of bursts of {}, which came through in that time, if no stamp is more than {} late",
+            "the bound is of bursts of {}, if no stamp is more than {} late",
             self.burst, self.coalescing
         );
         Finding::MoreThan(self.bound, format!("{why}; {shown}"))

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Make only these items of --list, separated by commas
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     item: Vec<String>,
-    /// Simulator; or lab, in real time: the items named
+    /// sim, or lab in real time (needs --item)
     #[arg(long, value_enum, default_value_t = World::Sim)]
     world: World,
     #[command(flatten)]

@@ -168,7 +168,8 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
                 notes.said.push((format!("{quantity} {}", unit.number(row)), label.clone()));
             }
         }
-        let said = refused.into_iter().chain(own.iter().filter_map(|row| row.warning.as_deref()));
+        let said =
+            refused.into_iter().chain(own.iter().flat_map(|row| row.warnings.iter().map(String::as_str)));
         notes.said.extend(said.map(|said| (said.to_owned(), label.clone())));
     }
     if has_numbers { table.text() + &without } else { without }

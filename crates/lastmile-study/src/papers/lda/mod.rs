@@ -66,10 +66,10 @@ fn items() -> Vec<Item> {
     let base = &SCHEMES[..7];
     let hybrid = ["omniscient", "mbiaz", "spike", "zigzag", "zbs"];
     vec![
-        Item::fixed("figure-1", Figure(1), "which losses Biaz takes for wireless", || {
+        Item::fixed("figure-1", Figure(1), "losses that Biaz calls wireless", || {
             regions::spacing("biaz", 2.0)
         }),
-        Item::fixed("figure-2", Figure(2), "which losses mBiaz takes for wireless", || {
+        Item::fixed("figure-2", Figure(2), "losses that mBiaz calls wireless", || {
             regions::spacing("mbiaz", 1.25)
         }),
         Item::fixed(
@@ -78,7 +78,7 @@ fn items() -> Vec<Item> {
             "where Spike's spikes begin and end, as shares of the range of delays",
             regions::spike,
         ),
-        Item::fixed("figure-4", Figure(4), "which losses ZigZag takes for wireless", regions::zigzag),
+        Item::fixed("figure-4", Figure(4), "losses that ZigZag calls wireless", regions::zigzag),
         Item::fixed("figure-5", Figure(5), "the topology of the wireless last hop, four flows", || {
             PAPER.links("wlh")
         }),

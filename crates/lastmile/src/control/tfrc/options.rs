@@ -12,7 +12,7 @@ crate::names! {
         /// RFC 5348's.
         #[default]
         Rfc = "rfc",
-        /// That of ns-2 2.35, with which the papers were made.
+        /// TFRC of ns-2 2.35, which the papers used.
         Ns2 = "ns-2",
     }
 }
@@ -31,9 +31,9 @@ crate::names! {
 crate::options! {
     /// TFRC's parameters. Those without a value are the preset's.
     pub struct TfrcConfig {
-        /// Who counts losses, and where a loss classifier in front stands: at the sender or at the receiver
+        /// Side that counts losses, with a loss classifier in front: sender or receiver
         form: Form = Form::Sender, "RFC 5348, sections 6 and 7";
-        /// Whose TFRC: that of RFC 5348, or of ns-2 with all in which it departs from it
+        /// TFRC of RFC 5348, or of ns-2 with all its departures from that
         preset: Preset = Preset::Rfc, "RFC 5348; ns-2 2.35, tcp/tfrc.cc and tfrc-sink.cc";
         /// Later packets that confirm a loss [default: 3, or 1 of ns-2]
         confirmations: Option<u32> [1..=100] = None, "RFC 5348, section 5.1: NDUPACK; ns-2: numPkts_";

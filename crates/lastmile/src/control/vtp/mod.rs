@@ -46,7 +46,7 @@ crate::options! {
     pub struct VtpConfig {
         /// How long the rate stays down: areas, or rounds
         hold: Hold = Hold::Areas, "VTP, section 3.3 and figure 2; section 4.1 and figure 3";
-        /// What is cut to what the path carried: rate, or window
+        /// Quantity that is cut to the path's throughput: rate, or window
         cut: Cut = Cut::Rate, "VTP, section 5.3; section 4.2";
         /// The weight of the past in the achieved rate, a sample each round
         memory: f64 [0.0..=0.999] = 0.75, "VTP, section 3.2, names none; earlier work 0.6 to 0.8";

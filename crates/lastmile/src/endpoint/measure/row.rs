@@ -64,6 +64,9 @@ pub struct Row {
     pub truth_kind: Option<TruthKind>,
     /// The estimate's warnings as one text.
     pub warning: Option<String>,
+    /// The same, one by one.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
     /// Why there is no number.
     pub refused: Option<String>,
     /// The refusal, or the warnings, in words that stay, with spaces between.
@@ -220,6 +223,7 @@ impl Row {
             next: estimate.and_then(|e| e.next).map(IntervalRow::from),
             truth_kind: estimate.map(|e| e.truth_kind),
             warning: estimate.and_then(Estimate::warning),
+            warnings: estimate.map_or_else(Vec::new, |e| e.warnings.iter().map(|w| w.text.clone()).collect()),
             refused: refusal.map(ToString::to_string),
             code: refusal.map(Refusal::code).map(str::to_owned).or_else(|| estimate.and_then(codes)),
             cost: (*cost).into(),

@@ -158,8 +158,7 @@ pub(super) const IN_BATCHES: &str =
     "packets arrive in batches, as over Wi-Fi that aggregates: measured between the ends of batches";
 
 /// Warning text for [`WbestConfig::faithful`].
-const FAITHFUL: &str =
-    "by the original program's rules, without a check that these hosts can time this path";
+const FAITHFUL: &str = "by the original program's rules, without a check that these hosts can time this path";
 
 impl Wbest {
     /// With the paper's loss correction, or with a classifier that tells wireless loss from congestion.
@@ -339,7 +338,7 @@ impl Estimator for Wbest {
         if record.direction == Direction::RoundTrip {
             self.base.warn(
                 WarningCode::RoundTrip,
-                "measured there and back: what is left is at most that of either direction, and less than both where others load both",
+                "measured there and back: each direction has at least this available bandwidth, and more if others load both",
             );
         }
         match self.phase {

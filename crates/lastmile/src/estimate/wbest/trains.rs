@@ -143,7 +143,8 @@ impl Wbest {
 
     /// Ends behind a policer: its rest shows in no queue.
     pub(super) fn policed(&mut self, policer: Policer) {
-        self.base.warn(WarningCode::Policer, format!("{}; the available bandwidth is unknown", policer.text()));
+        self.base
+            .warn(WarningCode::Policer, format!("{}; the available bandwidth is unknown", policer.text()));
         self.policer = Some(policer);
         self.end_without_rest();
     }
@@ -158,7 +159,10 @@ impl Wbest {
             Some(shaper::Finding::Shaped(shaper)) => self.shaped(shaper),
             Some(shaper::Finding::Unclear(later)) => {
                 (self.suspect, self.unseen) = (None, None);
-                let text = format!("{}; the sustained rate and the available bandwidth are unknown", shaper::unclear(later));
+                let text = format!(
+                    "{}; the sustained rate and the available bandwidth are unknown",
+                    shaper::unclear(later)
+                );
                 self.base.warn(WarningCode::Shaper, text);
                 self.end_without_rest();
             }

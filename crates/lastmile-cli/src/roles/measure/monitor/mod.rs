@@ -84,6 +84,7 @@ impl Round {
         let Some(exit) = self.exit.filter(|_| failed) else { return Verdict::default() };
         let refused = rows().find(|row| row.refused.is_some());
         let code = refused.and_then(|row| row.code.clone()).unwrap_or_else(|| "unknown".to_owned());
+        let exit = if of.is_some() && code.starts_with("peer-") { Exit::Peer } else { exit };
         // Without a refusal the warning beside an unknown rate says why it is unknown.
         let unknown = || rows().filter(|row| row.rate_bps.is_none()).find_map(|row| row.warning.clone());
         let error = refused.map_or_else(unknown, |row| row.refused.clone());
