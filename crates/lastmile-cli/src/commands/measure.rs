@@ -145,8 +145,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (path, method) = (&args.path, args.method.choice());
     if let Some(every) = args.monitor.every {
         let peer = args.peer;
-        let asked = Asked { host: &path.host, method: &peer.method(&method), directions: peer.directions(path) };
-        return monitor::run(&args.monitor, every, asked, |limit| Ok(peer.measure(path, &method, limit)?.round));
+        let asked =
+            Asked { host: &path.host, method: &peer.method(&method), directions: peer.directions(path) };
+        return monitor::run(&args.monitor, every, asked, |limit| {
+            Ok(peer.measure(path, &method, limit)?.round)
+        });
     }
     let time = time_of_day();
     let session = args.peer.measure(path, &method, None)?;
