@@ -304,17 +304,14 @@ impl Estimator for Trains {
         let came = record.packets.len() - record.lost();
         let clumped = Batch::of(record, self.noise).len() * 2 <= came;
         self.clumped += usize::from(clumped);
-        match &mut self.batched {
-            Some(batched) => {
-                if batched.on_stream(record, verdict, self.noise, None) != Taken::Yes {
-                    self.base.warn(WarningCode::Partial, "a train came in one batch and tells nothing");
-                }
+        if let Some(batched) = &mut self.batched {
+            let taken = batched.on_stream(record, verdict, self.noise, None);
+            if taken != Taken::Yes {
+                self.base.warn(WarningCode::Partial, "a train came in one batch and tells nothing");
             }
-            None if clumped => {
-                let coalescing = self.base.coalescing();
-                self.batched = Batched::of(record, self.size, coalescing, self.noise).map(Box::new);
-            }
-            None => {}
+        } else if clumped {
+            let coalescing = self.base.coalescing();
+            self.batched = Batched::of(record, self.size, coalescing, self.noise).map(Box::new);
         }
         self.take_gaps(record);
         self.look(record);

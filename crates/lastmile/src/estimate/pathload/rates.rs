@@ -191,7 +191,7 @@ mod tests {
     fn a_grey_region_is_followed_to_both_its_ends_within_chi() {
         let (tried, (low, high)) = search(10.0, (4.0, 6.0));
         assert_eq!(tried[..3], [10.0, 5.0, 2.5], "{tried:?}");
-        assert!(low >= 4.0 && low < 4.5 && high <= 6.0 && high > 5.5, "{low} {high} {tried:?}");
+        assert!((4.0..4.5).contains(&low) && high <= 6.0 && high > 5.5, "{low} {high} {tried:?}");
         // A grey beginning without an upper end.
         let (tried, _) = search(5.0, (4.0, 6.0));
         assert_eq!(tried[..2], [5.0, 7.5]);
