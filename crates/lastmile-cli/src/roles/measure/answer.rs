@@ -12,8 +12,7 @@ use lastmile::time::Span;
 use lastmile::units::Bytes;
 use lastmile_report::text::{Table, wrapped};
 
-use super::enough;
-use super::result::{once, true_rate};
+use super::result::{once, true_rate, words};
 use crate::shell::WIDTH;
 use crate::shell::network::DEFAULT_PORT;
 
@@ -50,7 +49,7 @@ impl Unit {
 
     /// The number with its interval, a bound, or that it is unknown.
     fn number(&self, row: &Row) -> String {
-        if let Some(words) = enough::words(row) {
+        if let Some(words) = words(row) {
             return words;
         }
         let interval = row.interval.map(|interval| format!(" {}", self.interval(interval)));

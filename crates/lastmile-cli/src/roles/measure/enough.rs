@@ -1,25 +1,13 @@
 //! Answers to the question if a rate fits, in lines of 80 columns, and their exit code.
 
 use lastmile::endpoint::measure::Row;
-use lastmile::estimate::Answer;
 use lastmile::units::{Bytes, Rate};
 use lastmile_report::text::wrapped;
 
 use super::answer::way;
-use super::result::once;
+use super::result::{CANNOT_TELL, once, words};
 use crate::shell::WIDTH;
 use crate::shell::exit::Exit;
-
-pub(super) const CANNOT_TELL: &str = "cannot-tell";
-
-/// A row's answer in words, if it is one.
-pub(super) fn words(row: &Row) -> Option<String> {
-    Some(match (row.answer?, row.burst_bytes) {
-        ("at-once", Some(bytes)) => Answer::AtOnce(Bytes(bytes)).to_string(),
-        (CANNOT_TELL, _) => "cannot tell".to_owned(),
-        (answer, _) => answer.to_owned(),
-    })
-}
 
 /// The answers, a line for each direction, and below them what must be said.
 pub(crate) fn answer(rows: &[Row], rate: Rate, confidence: f64, peer: &str) -> String {
@@ -67,7 +55,7 @@ pub(crate) fn exit(rows: &[Row]) -> Option<Exit> {
 mod tests {
     use super::*;
     use lastmile::endpoint::measure::{Cost, Decision};
-    use lastmile::estimate::{Base, Conditions, Quantity, Refusal, Value};
+    use lastmile::estimate::{Answer, Base, Conditions, Quantity, Refusal, Value};
     use lastmile::report::Direction;
 
     fn row(direction: Direction, value: Value) -> Row {

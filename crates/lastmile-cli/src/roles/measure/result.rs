@@ -1,18 +1,28 @@
 //! Results as a table.
 
 use lastmile::endpoint::measure::{IntervalRow, Row, TruthRow};
-use lastmile::estimate::{Quantity, TruthKind, TruthOver, Value};
-use lastmile::units::Rate;
+use lastmile::estimate::{Answer, Quantity, TruthKind, TruthOver, Value};
+use lastmile::units::{Bytes, Rate};
 
 use lastmile_report::text::Table;
 
-use super::enough;
 use crate::shell::exit::Exit;
+
+pub(super) const CANNOT_TELL: &str = "cannot-tell";
+
+/// A row's answer in words, if it is one.
+pub(super) fn words(row: &Row) -> Option<String> {
+    Some(match (row.answer?, row.burst_bytes) {
+        ("at-once", Some(bytes)) => Answer::AtOnce(Bytes(bytes)).to_string(),
+        (CANNOT_TELL, _) => "cannot tell".to_owned(),
+        (answer, _) => answer.to_owned(),
+    })
+}
 
 /// The number, a bound, or that there is none.
 fn value(row: &Row) -> String {
     match (row.rate_bps, row.more_than_bps) {
-        _ if row.answer.is_some() => enough::words(row).unwrap_or_default(),
+        _ if row.answer.is_some() => words(row).unwrap_or_default(),
         (Some(bps), _) => Rate::ip(bps).to_string(),
         (_, Some(bps)) => format!("> {}", Rate::ip(bps)),
         _ if row.quantity.is_some() => Value::Unknown.to_string(),
@@ -59,7 +69,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
             interval(row.interval),
         ]);
         cells.extend(next.then(|| interval(row.next)));
-        let burst = row.burst_bytes.map(|bytes| lastmile::units::Bytes(bytes).to_string());
+        let burst = row.burst_bytes.map(|bytes| Bytes(bytes).to_string());
         cells.push(burst.unwrap_or_else(|| "-".to_owned()));
         if truths {
             cells.push(rate_cell(row.truth.and_then(|truth| true_rate(row, &truth))));
@@ -75,8 +85,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
             })));
         }
         cells.push(format!("{:.2}", row.cost.seconds));
-        cells.push(lastmile::units::Bytes(row.cost.bytes).to_string());
-        cells.push(lastmile::units::Bytes(row.cost.bytes_received).to_string());
+        cells.push(Bytes(row.cost.bytes).to_string());
+        cells.push(Bytes(row.cost.bytes_received).to_string());
         table.row(cells);
         if let Some(why) = &row.refused {
             let at = start.filter(|_| several).map(|start| format!(" at {start}")).unwrap_or_default();
@@ -174,7 +184,7 @@ pub(crate) fn exit<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Exit> 
     let missing = |row: &Row| {
         let unknown = row.rate_bps.is_none() && row.interval.is_none();
         let left = row.quantity == Some(Quantity::AvailableBandwidth) && unknown;
-        row.refused.is_some() || left || row.answer == Some(enough::CANNOT_TELL)
+        row.refused.is_some() || left || row.answer == Some(CANNOT_TELL)
     };
     let mut rows = rows.into_iter().peekable();
     (rows.peek().is_none() || rows.any(missing)).then_some(Exit::NoResult)
@@ -197,7 +207,7 @@ mod tests {
         }
         assert_eq!(Refusal::TooLossy { lost: 1, sent: 2 }.code(), "too-lossy");
         // Events have the same word.
-        let event = serde_json::to_value(Refusal::ByteLimit { limit: lastmile::units::Bytes(1) }).unwrap();
+        let event = serde_json::to_value(Refusal::ByteLimit { limit: Bytes(1) }).unwrap();
         assert!(event.get("byte-limit").is_some(), "{event}");
         let warning = Warning { code: WarningCode::CoarseStamps, text: "w".into() };
         let recorded = serde_json::to_value(&warning).unwrap();
