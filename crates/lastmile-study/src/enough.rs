@@ -124,8 +124,10 @@ impl Cross {
 /// Paths to ask about.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Runs for each row, seeds 1 to this.
+    /// Runs for each row.
     pub runs: usize,
+    /// Seed of the first run of each row; the others follow.
+    pub seed: u64,
     /// Their kinds.
     pub kinds: Vec<Kind>,
     /// Traffic of others.
@@ -140,6 +142,7 @@ impl Default for Request {
     fn default() -> Request {
         Request {
             runs: 30,
+            seed: 1,
             kinds: Kind::ALL.to_vec(),
             cross: vec![Cross::Cbr, Cross::Poisson],
             times: vec![2.0, 1.2, 1.0, 0.8, 0.5],
@@ -220,7 +223,7 @@ pub fn enough(request: &Request, audience: &Audience) -> Result<Vec<Row>> {
                     audience.progress.advance(1);
                     run
                 };
-                let seeds: Vec<u64> = (1..=request.runs as u64).collect();
+                let seeds: Vec<u64> = (request.seed..).take(request.runs).collect();
                 let runs: Vec<Run> = seeds.into_par_iter().map(one).collect::<Result<_>>()?;
                 rows.push(row(kind, cross, times, &runs));
             }

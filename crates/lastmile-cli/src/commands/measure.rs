@@ -312,6 +312,8 @@ fn measure_iperf3(args: &PathArgs, choice: &Choice, limit: Option<Bytes>) -> any
             "{choice}: an iperf3 server sends trains of 30 packets alone; leave the method and its options out, but for --packet-size"
         ));
     }
+    // WBest's packet size is read as WBest reads it.
+    estimator(choice, KERNEL_NOISE, 0).map_err(|error| refused(&error))?;
     let size = packet_size(choice).unwrap_or(Bytes(1488));
     if !(Bytes(200)..=Bytes(9_000)).contains(&size) {
         return usage(format!("--packet-size must be 200 to 9000, not {}", size.0));

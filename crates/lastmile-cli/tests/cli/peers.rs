@@ -274,7 +274,8 @@ fn servers_of_iperf3_that_refuse_and_options_that_it_has_not_are_named() {
         (["--direction", "both"], "sums"),
         (["--record", "x.jsonl"], "recordings hold datagrams"),
         (["--method", "capprobe"], "trains of 30 packets"),
-        (["--packet-size", "65000"], "200 to 9000"),
+        (["--packet-size", "65kB"], "200 to 9000"),
+        (["--packet-size", "1488"], "bytes"),
     ] {
         lastmile(&[&["measure", "127.0.0.1"], &iperf3[..], &option].concat()).is_error(USAGE, &[said]);
     }

@@ -80,7 +80,7 @@ fn what_does_not_belong_together_is_refused_by_its_file() {
             .unwrap_err()
             .to_string()
     };
-    assert!(merged([&one, &two], 2).contains("one: the scenarios that its arguments name were others"));
+    assert!(merged([&one, &two], 2).contains("one: the scenario files have changed"));
     let cut = dir.join("cut");
     std::fs::write(&cut, text.lines().take(4).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let error = merged([&one, &cut], 1);

@@ -38,7 +38,7 @@ crate::options! {
         /// Width of the range at which the search ends, as a share of its upper end
         resolution: f64 [0.001..=0.5] = 0.02, "our own: ECNProbe names none";
         /// First rate [default: the rate at which a burst of 60 packets comes]
-        start: Option<Rate> [Rate::ip(10_000)..=Rate::ip(1_000_000_000_000)] = None, "our own: ECNProbe names none";
+        first_rate: Option<Rate> [Rate::ip(10_000)..=Rate::ip(1_000_000_000_000)] = None, "our own: ECNProbe names none";
         /// Rounds at most
         max_rounds: u32 [2..=100] = 20, "our own: ECNProbe names none";
         /// Pause between trains beside twice the time that the last packet waited
@@ -124,8 +124,8 @@ impl EcnProbe {
         }
         EcnProbe {
             guard: Guard::new(config.faithful),
-            rate: config.start.map(|rate| rate.bits_per_second() as f64),
-            most: config.start.map_or(0.0, |rate| MOST * rate.bits_per_second() as f64),
+            rate: config.first_rate.map(|rate| rate.bits_per_second() as f64),
+            most: config.first_rate.map_or(0.0, |rate| MOST * rate.bits_per_second() as f64),
             bracket: Bracket::new(0.0, None),
             rounds: 0,
             marked: false,

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 30)]
     runs: usize,
     /// Ask if multiples of what is left are enough, beside the outcome: the method enough on five kinds of paths
-    #[arg(long, conflicts_with_all = ["world", "scenario", "rate", "cross", "method", "realtime", "seed"])]
+    #[arg(long, conflicts_with_all = ["world", "scenario", "rate", "cross", "method", "realtime"])]
     enough: bool,
     /// Kinds of paths for --enough; several with commas
     #[arg(
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Real-time priority for the measuring programs of the lab
     #[arg(long)]
     realtime: bool,
-    /// Seed of all random numbers
+    /// Seed of all random numbers; with --enough that of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -118,8 +118,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     if args.enough {
         let kinds = args.paths.iter().map(|&kind| kind.into()).collect();
-        let request =
-            enough::Request { runs: args.runs, kinds, times: args.times, ..enough::Request::default() };
+        let request = enough::Request {
+            runs: args.runs,
+            seed: args.seed,
+            kinds,
+            times: args.times,
+            ..enough::Request::default()
+        };
         let rows = enough::enough(&request, &audience())?;
         args.print.show(&enough::document(&rows), &enough::text(&rows).into())?;
         return Ok(None);

@@ -62,7 +62,14 @@ pub const ENTRY: Method = Method {
     round_trip: false,
     resolution: "1 us: 120 Mbit/s; streams of 80 us a packet",
     options: PathloadConfig::OPTIONS,
-    brief: &[("streams", "3"), ("packets", "50"), ("max_fleets", "6"), ("max_span", "3 s")],
+    brief: &[
+        ("streams", "3"),
+        ("packets", "50"),
+        ("max_fleets", "6"),
+        ("max_span", "3 s"),
+        ("omega", "2 Mbit/s"),
+        ("chi", "2 Mbit/s"),
+    ],
     make: |given, conditions| Ok(Box::new(Pathload::new(PathloadConfig::read(given)?, *conditions))),
 };
 
