@@ -65,7 +65,7 @@ pub const ENTRY: Method = Method {
     round_trip: false,
     resolution: "1 us: 270 Mbit/s",
     options: PathchirpConfig::OPTIONS,
-    brief: &[("average_load", "2 Mbit/s"), ("max_span", "2 s")],
+    brief: &[("average_load", "2 Mbit/s"), ("max_span", "1 s")],
     make: |given, conditions| {
         let config = PathchirpConfig::read(given)?;
         if config.low >= config.high {

@@ -67,8 +67,8 @@ pub const ENTRY: Method = Method {
         ("packets", "50"),
         ("max_fleets", "6"),
         ("max_span", "3 s"),
-        ("omega", "2 Mbit/s"),
-        ("chi", "2 Mbit/s"),
+        ("omega", "5 Mbit/s"),
+        ("chi", "5 Mbit/s"),
     ],
     make: |given, conditions| Ok(Box::new(Pathload::new(PathloadConfig::read(given)?, *conditions))),
 };
