@@ -14,7 +14,8 @@ cargo package --quiet --workspace --no-verify --offline --allow-dirty --exclude-
 unpacked=target/package/unpacked
 mkdir -p "$unpacked"
 for packed in target/package/*.crate; do
-    tar -xzf "$packed" -C "$unpacked"
+    # Packed files all have one old date, by which cargo would take a check of other contents for this one's.
+    tar -xzmf "$packed" -C "$unpacked"
 done
 missing=0
 for crate in "$unpacked"/*/; do
