@@ -5,7 +5,7 @@
 //!
 //! - A gap counts if its packets came in order and left at most half as far apart ([`Schedule`]). The median of their rates is
 //!   the capacity, with an interval by order statistics (WBest, eq. 3). Others' packets between most of them show in their
-//!   groups ([`met`]).
+//!   groups (`met`).
 //! - Where a receiver that coalesces could have made the gaps up, whole trains must agree with them: a stamp that is late moves a
 //!   train's end and no more (`burst`).
 //! - Where the receiver's stamps come in clumps, whole trains tell the rate; where the path delivers in batches, the ends of

@@ -2,7 +2,7 @@
 //!
 //! What is asked is an outcome: a stream of the rate R for the next 10 s loses less than 1 %, waits at most 50 ms longer in 95 of 100
 //! packets, and takes no more than 5 % from others. That is so if more than R is left. Each observation is a share y of 0 to 1 whose mean is
-//! bounded by what is left, A, if the answer is no, and by another bound if it is yes ([`bets`] has the test, and why it holds though trains of one
+//! bounded by what is left, A, if the answer is no, and by another bound if it is yes (`bets` has the test, and why it holds though trains of one
 //! path depend on each other: Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", J. Royal Statistical Society B 86,
 //! 2024). Between 0.9 and 1.1 R no answer is wrong, and none may come: `cannot tell`.
 //!
@@ -13,7 +13,7 @@
 //!   growth in units of L / C, has the mean A / R' or less, for blocks of four packets. Twice the rate, because a train at R tells a path
 //!   with much room from one with just enough only by its noise, and because a token bucket empties sooner.
 //! - **Pairs of the train.** Packets go in pairs, which show C. If the rate fits, half of them come as fast as R.
-//! - **Small packets at random times.** The share that met nobody is A / C at a single busy link ([`idle`](super::idle)): an observation for 200
+//! - **Small packets at random times.** The share that met nobody is A / C at a single busy link (`idle`): an observation for 200
 //!   bytes. They are far enough apart that most queues forget in between. Lost ones count against the 1 %.
 //! - **Wi-Fi that aggregates** delays packets by what others' and its own aggregates do; there longer trains at 2 R are all, and y is the rate at
 //!   which blocks came by that at which they went.

@@ -3,7 +3,7 @@
 //! Jain, Dovrolis, "End-to-end available bandwidth: measurement methodology, dynamics, and relation with TCP throughput", IEEE/ACM ToN
 //! 11(4), 2003, and its program 1.3.2. A stream faster than what is left fills a queue, and its delays rise. A fleet of
 //! streams at one rate says "rising" or "not rising" if six in ten of its streams do, and else lies in the grey region: what is
-//! left is above that rate at times and below it at others. [`Rates`] is the search. All constants are the program's, but where it is said otherwise.
+//! left is above that rate at times and below it at others. `Rates` is the search. All constants are the program's, but where it is said otherwise.
 //!
 //! **Slow links.** A stream of half a second or more is a fleet by itself. **Lossy streams.** A packet out of order is lost; 15 % of
 //! a stream, or 3 % of half of them, are as good as a trend. **Coalescing.** Where a receiver takes packets several at a time, the
