@@ -22,6 +22,7 @@ fn beside(path: &Path) -> PathBuf {
 
 /// Refuses a place to which [`replace`] could not write, before there is anything to write.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    #[cfg(feature = "study")]
     if lastmile_study::fleet::is_shard(path) {
         let shown = path.display();
         return Err(Exit::Usage.blame(anyhow!("{shown} holds a shard of a study: name another output")));
