@@ -326,6 +326,11 @@ fn in_lab(text: &str, seed: u64, judge: impl FnOnce(&[Outcome]) -> Result<String
         (None, None) => {
             // An accepted result is also that of probes in time, in two simulations as well.
             let simulated = run.moved.and_then(|moved| moved.simulated).unwrap_or(0.0);
+            if simulated.is_infinite() {
+                // One of them refuses by the same late entries: a caution, and no wrong number.
+                let why = "a simulation refuses by its late entries".to_owned();
+                return Verdict::Late(Late { why, hypervisors: false });
+            }
             let judged = judge(&run.found.measure.outcomes);
             Verdict::Scored(match simulated <= MOVED_MOST {
                 true => judged,
