@@ -243,7 +243,7 @@ impl Base {
         if self.round_trip {
             self.warn(
                 WarningCode::RoundTrip,
-                "measured there and back: what is left is at most that of either direction, and less than both where others load both",
+                "measured there and back: each direction has at least this available bandwidth, and more if others load both",
             );
         }
     }

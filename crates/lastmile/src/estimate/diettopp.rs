@@ -59,7 +59,7 @@ pub const ENTRY: Method = Method {
     pattern: &[Probes::Bursts, Probes::Trains],
     signal: Signal::Throughput,
     search: &[Search::Regression],
-    weak: "beside other traffic, where what is left is extrapolated from rates well above it, and behind fair queues, whose line is another",
+    weak: "beside other traffic, where the available bandwidth is extrapolated from rates well above it, and behind fair queues, whose line is another",
     round_trip: true,
     resolution: "1 us: 1 Gbit/s with the 2 us that kernels add; 250 us: 100 Mbit/s",
     options: DietToppConfig::OPTIONS,
@@ -78,7 +78,7 @@ const RANGE: (f64, f64) = (1.0, 1.5);
 /// Packets of a train, below these shares in units of 2^20 bit/s.
 const LENGTHS: [(usize, f64); 3] = [(16, 11.0), (32, 50.0), (64, f64::INFINITY)];
 const UNIT: f64 = 1_048_576.0;
-/// What is left is extrapolated if it is less than this part of the lowest rate.
+/// An available bandwidth below this part of the lowest rate is extrapolated.
 const NEAR: f64 = 0.95;
 /// The part of its points' variance that a line must explain.
 const FITS: f64 = 0.5;
@@ -185,7 +185,7 @@ impl DietTopp {
         let lowest = self.points.iter().map(|p| p.offered).fold(f64::INFINITY, f64::min);
         if !self.config.faithful && available < NEAR * lowest {
             let text = format!(
-                "no rate below {} was offered, the proportional share, and what is left is extrapolated",
+                "the available bandwidth is extrapolated: no rate below {}, the proportional share, was offered",
                 bits_per_second(lowest)
             );
             self.base.warn(WarningCode::PoorFit, text);

@@ -134,9 +134,10 @@ impl Dispersion {
             config,
         };
         if dispersion.config.faithful {
-            dispersion
-                .base
-                .warn(WarningCode::Faithful, "all pairs count, whether these hosts can time them or not");
+            dispersion.base.warn(
+                WarningCode::Faithful,
+                "all pairs count, without a check that these hosts can time them",
+            );
         }
         dispersion
     }
@@ -145,7 +146,7 @@ impl Dispersion {
         let Some(rate) = rate(self.config.by, self.config.bin, &self.rates) else { return Vec::new() };
         let changed = !self.config.faithful && stats::change_by_chance(&self.rates) < BY_CHANCE;
         let changing = changed.then(|| {
-            let text = "pairs show other rates at the end than at the beginning: the path changes, or what others send";
+            let text = "pairs show other rates at the end than at the beginning: the path or others' traffic changes";
             Warning { code: WarningCode::Changing, text: text.into() }
         });
         let mut found = [Estimate {

@@ -1,4 +1,4 @@
-//! What stands in front of every tool: looks at its streams for what its model leaves out, and says so beside its numbers.
+//! The guard in front of every tool: it looks at the tool's streams for things that its model leaves out, and warns beside its numbers.
 //!
 //! [`Base::judge`](super::Base::judge) refuses streams that missed their schedule, came out of order or saw a clock step. The guard looks further: for
 //! arrivals in batches, token buckets, policers, queues that serve flows in turn, and busy links elsewhere. It changes no number, and is
@@ -144,7 +144,7 @@ impl Guard {
         }
     }
 
-    /// What a burst, its own or the tool's, says of buckets and of fair queues.
+    /// Warning about a bucket or a fair queue that a burst, its own or the tool's, shows.
     fn of_burst(&self, burst: &StreamRecord, own: bool, capacity: f64) -> Option<Warning> {
         let warning = |code, text| Some(Warning { code, text });
         let lost = burst.lost();

@@ -74,7 +74,7 @@ const ATTEMPTS: u32 = 6;
 /// IPv4's and UDP's headers, which the original's rates leave out.
 const HEADERS: Bytes = Bytes(28);
 
-/// The formula of a tool: what is left, in bit/s, of a capacity of `bits` a gap of the bottleneck, by the trains of a round.
+/// The formula of a tool: available bandwidth, bit/s, of a capacity of `bits` a gap of the bottleneck, by the trains of a round.
 pub(super) type Formula = fn(bits: f64, bottleneck: f64, round: &[Vec<Gap>]) -> f64;
 
 /// IGI's formula: packets have `bits`, and the bottleneck's gap is in nanoseconds.

@@ -1,9 +1,9 @@
 //! pathChirp: available bandwidth from where the delays of a chirp begin to rise for good.
 //!
 //! Ribeiro, Riedi, Baraniuk, Navratil, Cottrell, "pathChirp: efficient available bandwidth estimation for network paths", PAM 2003, and its
-//! program 2.4.1. The packets of a chirp come closer and closer, so that it passes through all rates of a range at once. Where delays
-//! rise and fall again, others sent a burst; where they rise and do not fall, the chirp is faster than what is left. All
-//! constants are the program's, but where it is said otherwise.
+//! program 2.4.1. The packets of a chirp come closer and closer, so that it passes through all rates of a range at once. Delays that
+//! rise and fall again are those of others' bursts; delays that rise and do not fall are those of a chirp faster than the available bandwidth. All
+//! constants are the program's unless the text says otherwise.
 //!
 //! The mean of the latest eleven chirps moves the range, three in a row, if it is at an end of it, and a new range begins a new mean. The run ends in time, or when
 //! P90 - P10 of these chirps is less than a fifth of their mean (WBest, section III).
@@ -55,13 +55,13 @@ crate::options! {
 /// Its place in the registry.
 pub const ENTRY: Method = Method {
     name: "pathchirp",
-    about: "what is left, from chirps whose delays rise and do not fall again",
+    about: "available bandwidth from chirps whose delays rise and do not fall again",
     paper: "Ribeiro, Riedi, Baraniuk, Navratil, Cottrell, PAM 2003; pathChirp 2.4.1",
     estimates: &[Quantity::AvailableBandwidth],
     pattern: &[Probes::Chirps],
     signal: Signal::Delay,
     search: &[Search::Average],
-    weak: "beside others: a chirp passes the rates above what is left in few packets, during which their queue falls again, and it finds too much",
+    weak: "beside others: a chirp passes the rates above the available bandwidth in few packets, their queue falls meanwhile, and the number is too high",
     round_trip: false,
     resolution: "1 us: 270 Mbit/s",
     options: PathchirpConfig::OPTIONS,

@@ -547,7 +547,7 @@ pub enum Refusal {
     },
     /// The peer stopped answering.
     #[error(
-        "the peer stopped answering: see whether its program still runs there, and whether the network in between is up, or the path is congested"
+        "the peer stopped answering: its program ended, the network in between is down, or the path is congested"
     )]
     PeerSilent,
     /// The peer cannot do what this method needs.

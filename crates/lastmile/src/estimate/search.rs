@@ -57,7 +57,7 @@ impl Bracket {
         self.high
     }
 
-    /// What is left between them; infinite without an upper end.
+    /// Width between them; infinite without an upper end.
     pub fn width(&self) -> f64 {
         self.high.map_or(f64::INFINITY, |high| high - self.low)
     }

@@ -1,4 +1,4 @@
-//! Spruce: what is left of a known capacity, from how far pairs at Poisson times are spread.
+//! Spruce: available bandwidth of a known capacity, by the spread of pairs at Poisson times.
 //!
 //! J. Strauss, D. Katabi, F. Kaashoek, "A measurement study of available bandwidth estimation tools", IMC 2003. The two packets of a pair leave as far apart as
 //! one takes at the bottleneck, of capacity C: the second reaches the queue before the first has left it, so that what comes between them
@@ -45,7 +45,7 @@ crate::options! {
 /// Its place in the registry.
 pub const ENTRY: Method = Method {
     name: "spruce",
-    about: "what is left of a known capacity, or of CapProbe's, from how far pairs at Poisson times are spread",
+    about: "available bandwidth of a known capacity, or of CapProbe's, by the spread of pairs at Poisson times",
     paper: "Strauss, Katabi, Kaashoek, Spruce, IMC 2003",
     estimates: &[Quantity::Capacity, Quantity::AvailableBandwidth],
     pattern: &[Probes::PoissonPairs],
@@ -59,7 +59,7 @@ pub const ENTRY: Method = Method {
     make: |given, conditions| Ok(Box::new(Spruce::new(SpruceConfig::read(given)?, *conditions))),
 };
 
-/// Pairs in a stream: what is left can be said after each.
+/// Pairs in a stream: an estimate can be given after each.
 const AT_ONCE: usize = 10;
 /// Streams in a row that may tell nothing.
 const ATTEMPTS: u32 = 4;

@@ -75,7 +75,7 @@ const ACTS: &[Act] = &[
         what: What::Video { control: "tfrc" },
     },
     Act {
-        title: "The same with a loss classifier in front: what was lost while no queue grew is the wireless link's.",
+        title: "The same with a loss classifier in front: losses without a growing queue count as the wireless link's.",
         what: What::Video { control: "tfrc+spike" },
     },
 ];

@@ -18,7 +18,6 @@ use super::measure::{Cost, Decision};
 use crate::estimate::trains::Trains;
 use crate::estimate::{Conditions, Estimator, Outcome, Refusal, Step};
 use crate::node::Ecn;
-use crate::observe::{self, StreamVerdict};
 use crate::report::{Direction, Fate, PacketReport, Pattern, StreamRecord};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion, Rate};
@@ -31,7 +30,7 @@ pub const METHOD: &str = "trains";
 /// Bytes that a measurement may cost by default.
 pub const MAX_BYTES: Bytes = Bytes(300_000);
 /// Why the way up is not measured.
-pub const NO_WAY_UP: &str = "an iperf3 server returns sums of what it received and no times, so that the way up to it cannot be measured: run `lastmile serve` there";
+pub const NO_WAY_UP: &str = "an iperf3 server returns sums without times, so that the way up to it cannot be measured: run `lastmile serve` there";
 
 /// Packets of a train, and trains in all.
 const TRAIN: usize = 30;
@@ -457,7 +456,10 @@ impl Iperf3 {
             }
             Message::Unknown => {
                 let peer = self.config.peer;
-                return self.fail(now, format!("what listens on {peer} does not speak iperf3's protocol"));
+                return self.fail(
+                    now,
+                    format!("the program that listens on {peer} does not speak iperf3's protocol"),
+                );
             }
         };
         match (state, self.phase) {
@@ -579,20 +581,8 @@ impl Iperf3 {
         for record in test.records(self.streams + 1, self.overhead()) {
             self.streams += 1;
             self.taken += 1;
-            let judged = observe::judge(&record);
-            match judged.verdict {
-                StreamVerdict::Believed => self.cost.streams += 1,
-                _ => self.cost.streams_discarded += 1,
-            }
-            self.event(Decision::StreamJudged {
-                stream: record.stream,
-                direction: record.direction,
-                pattern: record.pattern,
-                packets: record.packets.len() as u32,
-                lost: record.lost() as u32,
-                gaps_held: judged.gaps_held,
-                verdict: judged.verdict,
-            });
+            let judged = self.cost.judge(&record);
+            self.event(judged);
             self.tools.on_stream(&record);
             self.out.push_back(Output::Stream(record));
         }

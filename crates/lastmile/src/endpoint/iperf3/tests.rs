@@ -3,7 +3,7 @@
 use super::*;
 use crate::estimate::{Quantity, Value, WarningCode};
 
-/// What is on its way to the client.
+/// Messages on their way to the client.
 #[derive(Clone, Debug)]
 enum Coming {
     Connected,
@@ -54,7 +54,7 @@ impl Server {
         self.refusals[(self.connections - 1).min(last)].clone()
     }
 
-    /// What comes back, and after how many microseconds.
+    /// Answers, with their delays in microseconds.
     fn answer(&mut self, out: &Output) -> Vec<(u64, Coming)> {
         let control = |bytes: &[u8]| vec![(500, Coming::Control(bytes.to_vec()))];
         match out {

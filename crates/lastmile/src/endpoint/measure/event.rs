@@ -6,7 +6,7 @@
 use core::net::SocketAddr;
 
 use crate::estimate::{Estimate, Refusal, Warning};
-use crate::observe::StreamVerdict;
+use crate::observe::{self, StreamVerdict};
 use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::Bytes;
@@ -41,6 +41,24 @@ impl Cost {
     /// ```
     pub fn bytes(&self) -> Bytes {
         self.probe_bytes + self.control_bytes + self.credit_bytes
+    }
+
+    /// Counts a stream by its verdict, and gives the event about it.
+    pub(in crate::endpoint) fn judge(&mut self, record: &StreamRecord) -> Decision {
+        let judged = observe::judge(record);
+        match judged.verdict {
+            StreamVerdict::Believed => self.streams += 1,
+            _ => self.streams_discarded += 1,
+        }
+        Decision::StreamJudged {
+            stream: record.stream,
+            direction: record.direction,
+            pattern: record.pattern,
+            packets: record.packets.len() as u32,
+            lost: record.lost() as u32,
+            gaps_held: judged.gaps_held,
+            verdict: judged.verdict,
+        }
     }
 }
 

@@ -58,7 +58,7 @@ const SELDOM: f64 = 4.0;
 const RARELY: f64 = 20.0;
 /// Clearly is by so much of the train's rate.
 const CLEAR: f64 = 0.1;
-/// What a stake gains then, so that it gains nothing in the mean: 9 / 20 + 1.5 (1 / 4 - 1 / 20) = 1 - 1 / 4.
+/// Gains of a stake then, so that it gains nothing in the mean: 9 / 20 + 1.5 (1 / 4 - 1 / 20) = 1 - 1 / 4.
 const GAINS: [f64; 2] = [9.0, (1.0 - 1.0 / SELDOM - 9.0 / RARELY) / (1.0 / SELDOM - 1.0 / RARELY)];
 
 /// Shares of the stake against yes on what is left, and on the losses.

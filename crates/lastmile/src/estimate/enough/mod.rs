@@ -1,12 +1,12 @@
 //! Is it enough: will a rate fit on the path, yes or no, for as few bytes as a stated confidence needs.
 //!
-//! What is asked is an outcome: a stream of the rate R for the next 10 s loses less than 1 %, waits at most 50 ms longer in 95 of 100
-//! packets, and takes no more than 5 % from others. That is so if more than R is left. Each observation is a share y of 0 to 1 whose mean is
+//! The question is about an outcome: a stream of the rate R for the next 10 s loses less than 1 %, waits at most 50 ms longer in 95 of 100
+//! packets, and takes no more than 5 % from others. The outcome is yes if more than R is left. Each observation is a share y of 0 to 1 whose mean is
 //! bounded by what is left, A, if the answer is no, and by another bound if it is yes (`bets` has the test, and why it holds though trains of one
 //! path depend on each other: Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", J. Royal Statistical Society B 86,
 //! 2024). Between 0.9 and 1.1 R no answer is wrong, and none may come: `cannot tell`.
 //!
-//! Where the shares come from:
+//! Sources of the shares:
 //!
 //! - **Trains at 2 R.** At a FIFO of capacity C each packet of a train of rate R' > A adds, in the mean, `(L / C) (1 - A / R')` to the delay
 //!   (WBest's fluid model, eq. 13, by the packet); a fair queue, a shaper or a policer adds more, or loses as much. So y, 1 less that
@@ -124,7 +124,7 @@ enum Phase {
     Burst,
 }
 
-/// What pairs showed of the narrow link.
+/// The narrow link, as pairs showed it.
 #[derive(Clone, Debug, PartialEq)]
 struct Narrow {
     /// A packet's time there.
@@ -371,7 +371,7 @@ impl Enough {
         self.bucket = Bucket::of(record, slot, self.base.noise(record), self.rate());
         let asked = self.rate();
         if let Some(bucket) = &self.bucket {
-            // What small packets and the heads of trains said was of another link.
+            // Small packets and the heads of trains met another link than the rest of the trains.
             self.bets = Bets::default();
             for gap in bucket.gaps() {
                 self.bets.came(gap <= self.config.rate.time_for(self.config.packet_size));
@@ -395,7 +395,7 @@ impl Enough {
         }
     }
 
-    /// What is left by small packets, in bit/s.
+    /// Available bandwidth by small packets, bit/s.
     fn left_by_singles(&self, slot: Span) -> f64 {
         let capacity = self.config.packet_size.bits() as f64 / slot.as_secs_f64();
         capacity * self.idle.0 as f64 / self.idle.1.max(1) as f64

@@ -14,7 +14,7 @@ const CLEAR: f64 = 2.5;
 /// Packets of a head beyond those that the bucket lets pass.
 const BEYOND: usize = 3;
 
-/// What a block says of what is left, A: shares with these bounds of their means, where R' is its rate.
+/// Observations of a block: shares with these bounds of their means, where A is the available bandwidth and R' the block's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
     /// The mean is A / R' at most.
@@ -25,7 +25,7 @@ pub(super) struct Block {
     pub(super) rate: f64,
 }
 
-/// What a train's blocks say.
+/// Observations of a train's blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Blocks {
     pub(super) blocks: Vec<Block>,
@@ -229,7 +229,7 @@ impl Bucket {
             None => "is lost beyond its rate".to_owned(),
         };
         format!(
-            "a token bucket of about {} lets the beginning of a stream pass, and what follows {then}",
+            "a token bucket of about {} lets the beginning of a stream pass, and later packets {then}",
             self.bytes
         )
     }

@@ -1,9 +1,9 @@
 //! pathload: the rates between which delays begin to rise, from fleets of streams.
 //!
 //! Jain, Dovrolis, "End-to-end available bandwidth: measurement methodology, dynamics, and relation with TCP throughput", IEEE/ACM ToN
-//! 11(4), 2003, and its program 1.3.2. A stream faster than what is left fills a queue, and its delays rise. A fleet of
-//! streams at one rate says "rising" or "not rising" if six in ten of its streams do, and else lies in the grey region: what is
-//! left is above that rate at times and below it at others. `Rates` is the search. All constants are the program's, but where it is said otherwise.
+//! 11(4), 2003, and its program 1.3.2. A stream faster than the available bandwidth fills a queue, and its delays rise. A fleet of
+//! streams at one rate says "rising" or "not rising" if six in ten of its streams do, and else lies in the grey region: the
+//! available bandwidth is above that rate at times and below it at others. `Rates` is the search. All constants are the program's unless the text says otherwise.
 //!
 //! **Slow links.** A stream of half a second or more is a fleet by itself. **Lossy streams.** A packet out of order is lost; 15 % of
 //! a stream, or 3 % of half of them, are as good as a trend. **Coalescing.** Where a receiver takes packets several at a time, the
@@ -52,13 +52,13 @@ crate::options! {
 /// Its place in the registry.
 pub const ENTRY: Method = Method {
     name: "pathload",
-    about: "range of what is left, from fleets of streams whose delays rise or do not",
+    about: "range of the available bandwidth, from fleets of streams whose delays rise or do not",
     paper: "Jain, Dovrolis, IEEE/ACM ToN 11(4), 2003; pathload 1.3.2",
     estimates: &[Quantity::AvailableBandwidth],
     pattern: &[Probes::Bursts, Probes::Trains],
     signal: Signal::Trend,
     search: &[Search::Binary],
-    weak: "where an answer is wanted within seconds or megabytes, and beside bursts of others, of which a stream of some 20 ms meets many or none",
+    weak: "for answers within seconds or few megabytes, and beside bursts of others: a stream of some 20 ms meets many or none",
     round_trip: false,
     resolution: "1 us: 120 Mbit/s; streams of 80 us a packet",
     options: PathloadConfig::OPTIONS,

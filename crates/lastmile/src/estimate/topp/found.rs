@@ -58,7 +58,7 @@ impl Topp {
             }
             if self.points.first().is_some_and(|p| available < 0.9 * p.offered) {
                 let text =
-                    "no rate that was offered passed as it came: what is left is extrapolated (min_rate)";
+                    "the available bandwidth is extrapolated: all offered rates were slowed (min_rate)";
                 warn(WarningCode::PoorFit, text.into());
             }
             if let Some((doubt, least)) = self.guard.doubt(capacity, available) {

@@ -136,7 +136,7 @@ impl Topp {
         if topp.config.faithful {
             topp.base.warn(
                 WarningCode::Faithful,
-                "by the papers' rules: nothing tells whether the line is of one link",
+                "by the papers' rules, without a check that the line is of one link",
             );
         }
         topp

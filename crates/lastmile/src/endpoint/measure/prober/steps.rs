@@ -8,7 +8,6 @@ use crate::endpoint::measure::requests::requests;
 use crate::endpoint::measure::stream::StreamInFlight;
 use crate::estimate::{Outcome, Refusal, Step, StreamPlan, Warning, WarningCode};
 use crate::node::{Ecn, Output};
-use crate::observe::{self, StreamVerdict};
 use crate::report::{Direction, Fate, PacketReport};
 use crate::time::{Span, Time};
 use crate::units::Bytes;
@@ -321,21 +320,9 @@ impl<S: PacketSink> Prober<S> {
         self.sink.stream(&record);
         let arrived = |p: &&PacketReport| p.fate != Fate::Lost;
         self.saw(record.packets.iter().filter(arrived).map(|p| p.size).sum(), now - stream.starts);
-        let judged = observe::judge(&record);
-        self.out.push_back(Output::Event(Decision::StreamJudged {
-            stream: record.stream,
-            direction: record.direction,
-            pattern: record.pattern,
-            packets: record.packets.len() as u32,
-            lost: record.lost() as u32,
-            gaps_held: judged.gaps_held,
-            verdict: judged.verdict,
-        }));
+        let judged = self.cost.judge(&record);
+        self.out.push_back(Output::Event(judged));
         self.tell_of_queue(&stream);
-        match judged.verdict {
-            StreamVerdict::Believed => self.cost.streams += 1,
-            _ => self.cost.streams_discarded += 1,
-        }
         if stream.arrived() == 0 && self.shrunk(largest(&stream.plan)) {
             self.release(now, &stream);
             self.phase = Phase::Step;
