@@ -16,7 +16,7 @@ const RUNS: usize = 30;
 
 /// Methods, what their originals said in Mbit/s on a serialiser of 10 (idle, under 4 of CBR and of Poisson; at IP and 14 bytes a packet), and the furthest
 /// that a median under CBR may be from the truth, as a share; none where the tool may miss.
-const TOOLS: [(&str, [&str; 3], Option<f64>); 14] = [
+const TOOLS: [(&str, [&str; 3], Option<f64>); 16] = [
     ("dispersion", ["", "", ""], Some(0.1)),
     ("dispersion(by=mode)", ["", "", ""], Some(0.1)),
     ("dispersion(by=kernel)", ["", "", ""], Some(0.1)),
@@ -30,6 +30,8 @@ const TOOLS: [(&str, [&str; 3], Option<f64>); 14] = [
     ("topp", ["", "", ""], Some(0.1)),
     ("diettopp", ["9.81", "8.67", "8.04"], None),
     ("diettopp(faithful=true)", ["", "", ""], None),
+    ("pathload", ["9.38", "5.58 to 5.74", "6.5 to 7.45"], Some(0.1)),
+    ("pathchirp", ["10.7", "9.0 to 9.7", ""], None),
     ("wbest", ["", "", ""], Some(0.1)),
 ];
 
@@ -44,13 +46,15 @@ fn percent(share: Option<f64>) -> String {
 fn line(row: &Row, original: &str) -> String {
     let cross = format!("{:?}", row.cross.unwrap_or(Cross::Idle)).to_lowercase();
     format!(
-        "| `{}` | {cross} | {} | {} | {} | {} | {} | {:.1} | {:.0} | {original} |",
+        "| `{}` | {cross} | {} | {} | {} | {} | {} | {} | {} | {:.1} | {:.0} | {original} |",
         row.asked,
         row.n,
         mbit(row.rate_p50_bps),
         mbit(row.truth_p50_bps),
         percent(row.error_window_p50),
         percent(row.error_window_p90),
+        percent(row.error_next_p50),
+        percent(row.floor_next_p50),
         row.seconds_p50.unwrap_or_default(),
         row.bytes_p50.unwrap_or_default() / 1e3,
     )
@@ -61,7 +65,7 @@ fn medians_are_right_and_the_page_has_them() {
     let methods = TOOLS.iter().map(|(method, ..)| method.parse().unwrap()).collect();
     let rows =
         accuracy(&Request { runs: RUNS, methods, ..Request::default() }, &Audience::default()).unwrap();
-    let mut table = "\n| method | others | n | median | truth | error | P90 | s | kB | the original |\n|---|---|---|---|---|---|---|---|---|---|\n".to_owned();
+    let mut table = "\n| method | others | n | median | truth | error | P90 | next 10 s | floor | s | kB | the original |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n".to_owned();
     for (tool, originals, most) in TOOLS {
         for (cross, original) in [Cross::Idle, Cross::Cbr, Cross::Poisson].into_iter().zip(originals) {
             let of = |row: &&Row| row.asked == tool && row.cross == Some(cross);

@@ -333,7 +333,7 @@ fn measure_iperf3(args: &PathArgs, choice: &Choice, limit: Option<Bytes>) -> any
     let told = |at, output| match output {
         Output::Event(what) => {
             let seq = events.len() as u64;
-            events.push(lastmile::event::Event { at, node: 0, seq, what: what.into() });
+            events.push(lastmile::event::Event { at, node: 0, seq, what: (*what).into() });
         }
         // Nobody reads them if the session failed.
         Output::Stream(record) => drop(keep.send(record)),

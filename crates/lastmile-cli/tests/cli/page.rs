@@ -101,6 +101,7 @@ fn recording() -> Vec<u8> {
             next: None,
             truth_kind: TruthKind::Queue,
             burst: None,
+            packet_size: None,
             streams,
             warnings: Vec::new(),
         },

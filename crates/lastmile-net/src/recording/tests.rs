@@ -118,20 +118,25 @@ fn estimate() -> impl Strategy<Value = Estimate> {
         prop_oneof![rate().prop_map(Value::Is), rate().prop_map(Value::MoreThan), Just(Value::Unknown)],
         (prop::option::of(interval.clone()), prop::option::of(interval)),
         select(vec![TruthKind::Queue, TruthKind::Saturation]),
-        prop::option::of(any::<u64>().prop_map(Bytes)),
+        prop::array::uniform2(prop::option::of(any::<u64>().prop_map(Bytes))),
         prop::collection::vec(any::<u32>(), 0..4),
         prop::collection::vec((code, any::<String>()).prop_map(|(code, text)| Warning { code, text }), 0..3),
     )
-        .prop_map(|(quantity, value, (interval, next), truth_kind, burst, streams, warnings)| Estimate {
-            quantity,
-            value,
-            interval,
-            next,
-            truth_kind,
-            burst,
-            streams,
-            warnings,
-        })
+        .prop_map(
+            |(quantity, value, (interval, next), truth_kind, [burst, packet_size], streams, warnings)| {
+                Estimate {
+                    quantity,
+                    value,
+                    interval,
+                    next,
+                    truth_kind,
+                    burst,
+                    packet_size,
+                    streams,
+                    warnings,
+                }
+            },
+        )
 }
 
 fn refusal() -> impl Strategy<Value = Refusal> {

@@ -8,7 +8,7 @@ use lastmile_sim::scenario::Scenario;
 use crate::stories::makers;
 
 /// Names, keys of the link, and Poisson traffic of others in Mbit/s.
-const PATHS: [(&str, &str, u32); 12] = [
+const PATHS: [(&str, &str, u32); 13] = [
     ("idle", "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"", 0),
     ("loaded", "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"", 4),
     (
@@ -50,6 +50,11 @@ const PATHS: [(&str, &str, u32); 12] = [
     (
         "no way",
         "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\nlosses = [{ model = { kind = \"bernoulli\", rate = 1.0 } }]\nback = { losses = [] }",
+        0,
+    ),
+    (
+        "an outage from the middle on",
+        "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\nchanges = [{ at = \"500 ms\", rate = \"0 bit/s\" }]",
         0,
     ),
     ("a fair queue", "rate = \"10 Mbit/s\"\ndiscipline = { kind = \"fq-codel\" }", 4),

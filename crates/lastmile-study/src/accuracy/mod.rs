@@ -2,7 +2,8 @@
 //!
 //! The path is one link with a queue of 60 kB; cross traffic takes 40 % of it, in packets of 1500 B, at a random phase in each run.
 //! Errors are fractions of the truth at the IP layer: against the long-run spare rate ("mean") and against the spare rate of the
-//! probe's own window ("window"). On the path of a scenario, truth is read from its queues or, by WLANs, found by twin simulations.
+//! probe's own window ("window"), and that of the 10 s after it ("next"). A floor is the error of an observer who sees all other packets
+//! in the probe's own window: no tool of that window can do better. On the path of a scenario, truth is read from its queues or, by WLANs, found by twin simulations.
 
 use std::collections::BTreeMap;
 
@@ -79,6 +80,9 @@ pub enum Cross {
     Poisson,
 }
 
+/// Time that a simulation goes on behind its measurement.
+const LINGER: Span = Span::from_secs(10);
+
 /// The share of the link that cross traffic takes.
 const CROSS_SHARE: f64 = 0.4;
 
@@ -120,6 +124,15 @@ pub struct Row {
     pub error_mean_p50: Option<f64>,
     /// 90th percentile of the same.
     pub error_mean_p90: Option<f64>,
+    /// Floor of that median: the same error of an observer of all other packets in the probe's own window. Null where stations
+    /// aggregate, and of quantities that others do not change.
+    pub floor_mean_p50: Option<f64>,
+    /// Median error against the truth of the 10 s after the last probe packet.
+    pub error_next_p50: Option<f64>,
+    /// 90th percentile of the same.
+    pub error_next_p90: Option<f64>,
+    /// Floor of that median, by the same observer.
+    pub floor_next_p50: Option<f64>,
     /// Median error against the truth of the probe's own window.
     pub error_window_p50: Option<f64>,
     /// 90th percentile of the same.
@@ -166,6 +179,9 @@ struct Number {
     moved: Option<f64>,
     moved_simulated: Option<f64>,
     mean: Option<f64>,
+    next: Option<f64>,
+    /// Errors of the own window's truth against the other two.
+    floors: [Option<f64>; 2],
     covered: Option<bool>,
     covered_next: Option<bool>,
 }
@@ -256,7 +272,8 @@ fn row(request: &Request, world: World, path: &Path, method: &Choice, audience: 
         let run = match world {
             World::Sim => {
                 let make = Makers::registered(Span::ZERO, seed);
-                let run = simulate(&path.scenario, seed, &make, Hooks::default())?;
+                let linger = path.link.map(|_| LINGER);
+                let run = simulate(&path.scenario, seed, &make, Hooks { linger, ..Hooks::default() })?;
                 judge(&run.found.measure.outcomes, path)
             }
             World::Lab => in_lab(request, path, seed, audience)?,
@@ -303,7 +320,7 @@ fn path(rate: Rate, cross: Cross, method: &Choice) -> Result<Scenario> {
         ),
     };
     let text = format!(
-        "name = \"accuracy\"\nduration = \"20 s\"\nwarm_up = \"0.2 s\"\nseed = 1\n[host.sender]\n[host.receiver]\n\
+        "name = \"accuracy\"\nduration = \"120 s\"\nwarm_up = \"0.2 s\"\nseed = 1\n[host.sender]\n[host.receiver]\n\
          [[link]]\nfrom = \"sender\"\nto = \"receiver\"\nrate = \"{} bit/s\"\ndelay = \"2 ms\"\nqueue = \"60 kB\"\n{traffic}\
          [[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\ndirection = \"forward\"\nstart = \"300 ms\"\n",
         rate.bits_per_second()
@@ -342,6 +359,8 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
     });
     let capacity = path.link.map_or(truth.capacity, |(rate, _)| rate);
     let of_run = truth.over == TruthOver::Run && estimate.quantity == Quantity::AvailableBandwidth;
+    let next = truth.next_of(estimate).filter(|_| !of_run);
+    let observed = Some(own).filter(|_| estimate.quantity == Quantity::AvailableBandwidth && !of_run);
     let off = value.bits_per_second().abs_diff(own.bits_per_second()) as f64;
     Run::Number(Box::new(Number {
         value,
@@ -349,6 +368,8 @@ fn judge(outcomes: &[Outcome], path: &Path) -> Run {
         window: relative_error(Some(value), Some(own)).filter(|_| !of_run),
         of_capacity: off / capacity.bits_per_second().max(1) as f64,
         mean: relative_error(Some(value), long_run),
+        next: relative_error(Some(value), next),
+        floors: [relative_error(observed, long_run), relative_error(observed, next)],
         moved: None,
         moved_simulated: None,
         covered: estimate.interval.map(|interval| interval.contains(own)),
@@ -409,6 +430,10 @@ fn summarise(world: World, path: &Path, method: &Choice, runs: &[Run]) -> Row {
         control_bytes_p50: of(&|n| Some(n.outcome.cost.control_bytes.0 as f64), 0.5),
         error_mean_p50: of(&|n| n.mean.map(f64::abs), 0.5),
         error_mean_p90: of(&|n| n.mean.map(f64::abs), 0.9),
+        floor_mean_p50: of(&|n| n.floors[0].map(f64::abs), 0.5),
+        error_next_p50: of(&|n| n.next.map(f64::abs), 0.5),
+        error_next_p90: of(&|n| n.next.map(f64::abs), 0.9),
+        floor_next_p50: of(&|n| n.floors[1].map(f64::abs), 0.5),
         error_window_p50: of(&|n| n.window.map(f64::abs), 0.5),
         error_window_p90: of(&|n| n.window.map(f64::abs), 0.9),
         bias_window_p50: of(&|n| n.window, 0.5),

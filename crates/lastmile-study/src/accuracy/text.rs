@@ -2,7 +2,6 @@
 
 use lastmile::units::{Bytes, Rate};
 use lastmile_report::text::{Table, Text};
-use lastmile_sim::roles::measure::PROBE_SIZE;
 
 use super::Row;
 
@@ -25,6 +24,10 @@ pub fn text(rows: &[Row]) -> Text {
         "~>truth",
         "~>mean p50",
         "~>p90",
+        "~>floor",
+        "~>next p50",
+        "~>p90",
+        "~>floor",
         ">window p50",
         ">p90",
         "~>bias",
@@ -62,6 +65,10 @@ pub fn text(rows: &[Row]) -> Text {
             rate(row.truth_p50_bps),
             percent(row.error_mean_p50),
             percent(row.error_mean_p90),
+            percent(row.floor_mean_p50),
+            percent(row.error_next_p50),
+            percent(row.error_next_p90),
+            percent(row.floor_next_p50),
             percent(row.error_window_p50),
             percent(row.error_window_p90),
             percent(row.bias_window_p50),
@@ -84,10 +91,11 @@ pub fn text(rows: &[Row]) -> Text {
             text.say(format!("{:?} {} {}: {why}", row.world, name(row), row.method));
         }
     }
-    text.say(format!(
-        "Rates and truths at the IP layer, medians; the window's truth is stated for packets of {PROBE_SIZE}.\n\
-         coverage: intervals that hold the truth of the probe's own window; next 10 s: those of the next 10 s that hold theirs."
-    ));
+    text.say(
+        "Rates and truths at the IP layer, medians; the window's truth is stated for packets of the probe's size.\n\
+         coverage: intervals that hold the truth of the probe's own window; next 10 s: those of the next 10 s that hold theirs.\n\
+         floor: the median error, against the same truth, of an observer of all other packets in the probe's own window.",
+    );
     if lab {
         text.say(
             "moved: the furthest, as a share of the capacity, that the lab's lateness moved a number that is not refused; \

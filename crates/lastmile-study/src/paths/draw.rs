@@ -26,6 +26,8 @@ pub(super) struct Hop {
     pub(super) delay_us: u64,
     pub(super) overhead: u64,
     pub(super) queue: Queue,
+    /// True if it marks packets (ECN) rather than dropping them.
+    pub(super) marks: bool,
     pub(super) bucket: Option<Bucket>,
     pub(super) loss: Option<f64>,
     pub(super) jitter: Option<Jitter>,
@@ -223,6 +225,20 @@ impl Draw {
     }
 }
 
+impl Path {
+    /// It with queues that all mark: a FIFO becomes another discipline.
+    pub(super) fn marking(mut self, seed: u64) -> Path {
+        let all = [(Queue::Red, 0.25), (Queue::Codel, 0.25), (Queue::FqCodel, 0.25), (Queue::Pie, 0.25)];
+        for (index, hop) in self.hops.iter_mut().chain(&mut self.instead).enumerate() {
+            hop.marks = true;
+            if hop.queue == Queue::Fifo {
+                hop.queue = Draw::new(seed, &format!("hop{index}/marking")).pick(all);
+            }
+        }
+        self
+    }
+}
+
 /// The path of a seed; its last hop is an 802.11n cell where that is asked for, and otherwise never.
 pub(super) fn draw(seed: u64, n: bool) -> Path {
     let count = Draw::new(seed, "hops").pick([(1, 0.3), (2, 0.3), (3, 0.25), (4, 0.15)]);
@@ -286,6 +302,7 @@ fn hop(seed: u64, index: usize) -> Hop {
         delay_us: of("delay").octaves((100.0, 30_000.0)) as u64,
         overhead: of("overhead").pick([(0, 0.5), (14, 0.25), (38, 0.25)]),
         queue: kind,
+        marks: false,
         bucket: None,
         loss: None,
         jitter: None,

@@ -46,6 +46,8 @@ pub struct Request {
     pub runs: usize,
     /// Paths whose last hop is one; they are numbered behind the others.
     pub cells: usize,
+    /// True if all queues of links mark packets (ECN).
+    pub marking: bool,
     /// Draws all random numbers.
     pub seed: u64,
     /// The methods, one after the other.
@@ -63,6 +65,7 @@ impl Default for Request {
         Request {
             runs: 1_000,
             cells: 0,
+            marking: false,
             seed: 1,
             methods: methods.iter().filter_map(|method| method.parse().ok()).collect(),
             without: Vec::new(),
@@ -85,6 +88,7 @@ impl Request {
 
     fn path(&self, number: usize) -> draw::Path {
         let path = draw::draw(self.seed(number), number >= self.runs);
+        let path = if self.marking { path.marking(self.seed(number)) } else { path };
         self.without.iter().fold(path, |path, &feature| path.without(feature))
     }
 
@@ -136,9 +140,9 @@ pub struct Measured {
 /// A number cannot be written.
 pub fn document(request: &Request, measured: &Measured, removed: &[Removed]) -> Result<serde_json::Value> {
     let methods: Vec<String> = request.methods.iter().map(Choice::to_string).collect();
-    let Request { runs, cells, seed, without, .. } = request;
+    let Request { runs, cells, marking, seed, without, .. } = request;
     let mut all = serde_json::to_value(table(measured))?;
-    let paths = json!({ "runs": runs, "cells": cells, "seed": seed, "methods": methods, "without": without });
+    let paths = json!({ "runs": runs, "cells": cells, "marking": marking, "seed": seed, "methods": methods, "without": without });
     all["paths"] = paths;
     all["removed"] = serde_json::to_value(removed)?;
     for (key, value) in serde_json::to_value(measured)?.as_object().into_iter().flatten() {

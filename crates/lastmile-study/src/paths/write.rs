@@ -100,17 +100,18 @@ fn limits(hop: &Hop, way: &Way) -> Vec<String> {
         Queue::FqCodel => None,
         _ => Some(format!("queue = \"{queue:.0} B\"")),
     });
-    all.extend(match hop.queue {
+    let (min, max) = (queue / 6.0, queue / 2.0);
+    let discipline = match hop.queue {
         Queue::Fifo => None,
         Queue::Red => Some(format!(
-            "discipline = {{ kind = \"red\", min_threshold = \"{:.0} B\", max_threshold = \"{:.0} B\", max_probability = 0.1, gentle = true }}",
-            queue / 6.0,
-            queue / 2.0
+            "kind = \"red\", min_threshold = \"{min:.0} B\", max_threshold = \"{max:.0} B\", max_probability = 0.1, gentle = true"
         )),
-        Queue::Codel => Some("discipline = { kind = \"codel\" }".to_owned()),
-        Queue::FqCodel => Some("discipline = { kind = \"fq-codel\" }".to_owned()),
-        Queue::Pie => Some("discipline = { kind = \"pie\" }".to_owned()),
-    });
+        Queue::Codel => Some("kind = \"codel\"".to_owned()),
+        Queue::FqCodel => Some("kind = \"fq-codel\"".to_owned()),
+        Queue::Pie => Some("kind = \"pie\"".to_owned()),
+    };
+    let ecn = if hop.marks { ", ecn = true" } else { "" };
+    all.extend(discipline.map(|kind| format!("discipline = {{ {kind}{ecn} }}")));
     if let Some(Bucket { policer, bytes, .. }) = hop.bucket {
         let kind = if policer { "policer" } else { "shaper" };
         let bytes = bytes.max(1_500 + hop.overhead);

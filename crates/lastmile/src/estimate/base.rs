@@ -12,7 +12,7 @@ use crate::observe::StreamVerdict;
 use crate::observe::burst::Burst;
 use crate::observe::judge;
 use crate::observe::order::Order;
-use crate::report::{Direction, StreamRecord};
+use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 
@@ -48,6 +48,8 @@ pub struct Base {
     /// Packets that arrived behind one that left later, of so many.
     pub(super) reordered: (usize, usize),
     round_trip: bool,
+    /// The last stream's largest packet, and its bytes in one go.
+    shown: Option<(Bytes, Bytes)>,
     warnings: Vec<Warning>,
 }
 
@@ -64,6 +66,7 @@ impl Base {
             losses: (0, 0),
             reordered: (0, 0),
             round_trip: false,
+            shown: None,
             warnings: Vec::new(),
         }
     }
@@ -141,6 +144,9 @@ impl Base {
         self.round_trip = record.direction == Direction::RoundTrip;
         self.losses.0 += record.lost() as u32;
         self.losses.1 += record.packets.len() as u32;
+        let sizes = || record.packets.iter().map(|packet| packet.size);
+        let in_one_go = if record.pattern == Pattern::Pairs { 2 } else { usize::MAX };
+        self.shown = sizes().max().map(|largest| (largest, sizes().take(in_one_go).sum()));
     }
 
     /// True if streams go there and back.
@@ -253,15 +259,17 @@ impl Base {
         self.warnings.iter().cloned().chain(more).collect()
     }
 
-    /// An estimate without an interval, with all that was said.
+    /// An estimate without an interval, of packets and bytes in one go as those of the last stream, with all that was said.
     pub fn estimate(&self, quantity: Quantity, value: Value, streams: &[u32]) -> Estimate {
+        let has_burst = quantity != Quantity::SustainedRate && value != Value::Unknown;
         Estimate {
             quantity,
             value,
             interval: None,
             next: None,
             truth_kind: TruthKind::Queue,
-            burst: None,
+            burst: self.shown.filter(|_| has_burst).map(|(_, burst)| burst),
+            packet_size: self.shown.map(|(size, _)| size),
             streams: streams.to_vec(),
             warnings: self.said(None),
         }

@@ -214,13 +214,16 @@ impl CapProbe {
             self.base.warn(WarningCode::PacketSize, format!("measured with packets of {}", self.sizes[0]));
         }
         // Of a minimum no interval with a tested coverage is known.
-        let least =
-            Estimate { burst: Some(burst), ..self.base.estimate(Quantity::Capacity, value, &self.streams) };
+        let least = Estimate {
+            burst: Some(burst),
+            packet_size: Some(self.sizes[0]),
+            ..self.base.estimate(Quantity::Capacity, value, &self.streams)
+        };
         let said = least.warnings.clone();
         let mut found = match &self.cell {
             None => vec![least],
             Some(cell) => {
-                let capacity = cell.estimate(burst, &self.streams, said.clone());
+                let capacity = cell.estimate([burst, self.sizes[0]], &self.streams, said.clone());
                 vec![capacity, Estimate { quantity: Quantity::ShortestExchange, ..least }]
             }
         };

@@ -17,8 +17,8 @@ use crate::estimate::base::TOO_FAST;
 use crate::estimate::line::{Line, Point};
 use crate::estimate::search::levels;
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Refusal, Search, Signal, Step,
-    StreamPlan, Value, WarningCode, bits_per_second,
+    Base, Conditions, Estimator, Guard, Method, Probes, Quantity, Refusal, Search, Signal, Step, StreamPlan,
+    Value, WarningCode, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::burst::Burst;
@@ -193,10 +193,8 @@ impl DietTopp {
         if !self.config.faithful && line.squares[1] > (1.0 - FITS) * line.squares[0] {
             self.base.warn(WarningCode::PoorFit, "the line explains less than half of how the rates differ");
         }
-        let of = |quantity, rate| Estimate {
-            burst: Some(self.config.packet_size * self.train_length() as u64),
-            ..self.base.estimate(quantity, Value::Is(bits_per_second(rate)), &self.streams)
-        };
+        let of =
+            |quantity, rate| self.base.estimate(quantity, Value::Is(bits_per_second(rate)), &self.streams);
         let mut found = vec![of(Quantity::Capacity, capacity), of(Quantity::AvailableBandwidth, available)];
         self.guard.warn(capacity, &mut found);
         self.base.found(found);

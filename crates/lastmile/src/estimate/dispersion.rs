@@ -150,7 +150,6 @@ impl Dispersion {
             Warning { code: WarningCode::Changing, text: text.into() }
         });
         let mut found = [Estimate {
-            burst: Some(self.config.packet_size * 2),
             warnings: self.base.said(more.iter().cloned().chain(changing)),
             ..self.base.estimate(Quantity::Capacity, Value::Is(bits_per_second(rate)), &self.streams)
         }];

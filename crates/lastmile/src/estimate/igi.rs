@@ -188,9 +188,8 @@ impl Igi {
         let capacity = self.bits() * 1e9 / self.bottleneck;
         let most = if self.config.faithful { f64::INFINITY } else { capacity };
         let available = (self.formula)(self.bits(), self.bottleneck, &self.rounds[round]).min(most);
-        let of = |quantity, rate, streams: &[u32]| Estimate {
-            burst: Some(self.config.packet_size * self.config.train_length as u64),
-            ..self.base.estimate(quantity, Value::Is(bits_per_second(rate)), streams)
+        let of = |quantity, rate, streams: &[u32]| {
+            self.base.estimate(quantity, Value::Is(bits_per_second(rate)), streams)
         };
         let mut found = vec![
             of(Quantity::Capacity, capacity, &self.burst_streams),

@@ -145,6 +145,7 @@ impl Policer {
             next: None,
             truth_kind: TruthKind::Queue,
             burst: Some(self.bucket),
+            packet_size: None,
             streams: vec![self.stream],
             // A lower bound is the capacity's.
             warnings: warnings.into_iter().filter(|w| w.code != WarningCode::LowerBound).collect(),

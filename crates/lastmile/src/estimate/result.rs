@@ -260,6 +260,9 @@ pub struct Estimate {
     /// least that it may have if the rate is unknown, or `None` if it may have any.
     #[cfg_attr(feature = "serde", serde(default))]
     pub burst: Option<Bytes>,
+    /// Size of the IP packets that it was shown with: smaller ones get less where each costs time or headers.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub packet_size: Option<Bytes>,
     /// The streams it was made from: the truth is taken over their windows.
     pub streams: Vec<u32>,
     /// Notes for the user beside the number.

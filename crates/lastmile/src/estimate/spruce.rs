@@ -151,7 +151,6 @@ impl Spruce {
         let capacity = if self.config.faithful { self.capacity / PAYLOAD } else { self.capacity };
         let left = stats::mean(&self.shares).unwrap_or(0.0).clamp(0.0, 1.0) * capacity;
         let left = Estimate {
-            burst: Some(self.config.packet_size * 2),
             warnings: self.base.said(more.iter().cloned()),
             ..self.base.estimate(
                 Quantity::AvailableBandwidth,

@@ -212,7 +212,7 @@ impl Trains {
                 return Err(refusal);
             }
             say(WarningCode::BatchedStamps, IN_BATCHES);
-            return Ok(self.rows(batched.capacity().estimate(burst, &self.streams, said)));
+            return Ok(self.rows(batched.capacity().estimate([burst, self.size], &self.streams, said)));
         }
         let rates: Vec<f64> = self
             .gaps
@@ -261,7 +261,7 @@ impl Trains {
                 median
             }
         };
-        Ok(self.rows(capacity.estimate(burst, &self.streams, said)))
+        Ok(self.rows(capacity.estimate([burst, self.size], &self.streams, said)))
     }
 
     /// The capacity, and what lasts.

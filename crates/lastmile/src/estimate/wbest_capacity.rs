@@ -99,8 +99,13 @@ impl Capacity {
         self.method == IntervalMethod::BootstrapGaps
     }
 
-    /// Estimate of it, from the pairs, or bursts, of so many bytes of these streams.
-    pub(super) fn estimate(&self, burst: Bytes, streams: &[u32], warnings: Vec<Warning>) -> Estimate {
+    /// Estimate of it, from these streams' pairs or bursts: `burst` bytes of packets of one size.
+    pub(super) fn estimate(
+        &self,
+        [burst, packet_size]: [Bytes; 2],
+        streams: &[u32],
+        warnings: Vec<Warning>,
+    ) -> Estimate {
         Estimate {
             quantity: Quantity::Capacity,
             value: Value::Is(bits_per_second(self.rate)),
@@ -113,6 +118,7 @@ impl Capacity {
             next: None,
             truth_kind: TruthKind::Queue,
             burst: Some(burst),
+            packet_size: Some(packet_size),
             streams: streams.to_vec(),
             warnings,
         }
@@ -282,7 +288,7 @@ mod tests {
             quantity: Quantity::AvailableBandwidth,
             value: Value::Is(Rate::ip(4_000_000)),
             interval: capacity.interval_of_rest(4e6, [MANY, 30], Bytes(1488), Span::ZERO),
-            ..capacity.estimate(Bytes(2976), &[], Vec::new())
+            ..capacity.estimate([2_976, 1_488].map(Bytes), &[], Vec::new())
         };
         // 60 % of the capacity's own width: 2.4 Mbit/s.
         for (limit, value) in [(5e6, left.value), (4.7e6, Value::Unknown)] {

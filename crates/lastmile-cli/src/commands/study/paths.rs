@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// Paths whose last hop is an 802.11n cell, numbered behind the others; they take ten times as long
     #[arg(long, value_name = "N", default_value_t = 0)]
     cells: usize,
+    /// Queues of all links mark packets (ECN), as `ecnprobe` needs; FIFOs become RED, CoDel, FQ-CoDel or PIE
+    #[arg(long)]
+    marking: bool,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -62,6 +65,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let request = Request {
         runs: args.runs,
         cells: args.cells,
+        marking: args.marking,
         seed: args.seed,
         methods: methods.collect::<anyhow::Result<_>>()?,
         without: Vec::new(),

@@ -253,6 +253,7 @@ mod tests {
             next: (quantity == Quantity::AvailableBandwidth).then(|| interval(rate(3_870), rate(7_016))),
             truth_kind: TruthKind::Queue,
             burst: Some(Bytes(18_600)),
+            packet_size: None,
             streams: Vec::new(),
             warnings: Some(warning).filter(|warning| !warning.text.is_empty()).into_iter().collect(),
         };

@@ -241,6 +241,7 @@ mod tests {
             next: None,
             truth_kind: TruthKind::Queue,
             burst: None,
+            packet_size: None,
             streams: Vec::new(),
             warnings: vec![Warning { code: WarningCode::Other, text: text.to_owned() }],
         };

@@ -124,6 +124,7 @@ mod tests {
                 next: None,
                 truth_kind: TruthKind::Queue,
                 burst: None,
+                packet_size: None,
                 streams: Vec::new(),
                 warnings: vec![Warning {
                     code: WarningCode::BatchedStamps,

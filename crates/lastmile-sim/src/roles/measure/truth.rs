@@ -1,5 +1,7 @@
 //! [`Truth`]: the true rates of a path beside an estimate, read from the queues of its links and found by twins of its WLANs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use lastmile::estimate::{Estimate, NextMissing, Quantity, TruthKind, TruthOver};
 use lastmile::node::Flow;
 use lastmile::report::Direction;
@@ -19,7 +21,7 @@ use crate::scenario::{RunError, Scenario, Simulation};
 /// The length of the window behind the last probe packet.
 const NEXT: Span = Span::from_secs(10);
 
-/// True rates of a path, at the IP layer and for packets of [`PROBE_SIZE`].
+/// True rates of a path, at the IP layer and for packets of the estimate's size, or of [`PROBE_SIZE`] where it names none.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Truth {
     /// Capacity, without other traffic. Of links: the narrowest one's in the windows of the estimate's streams, for bursts that
@@ -85,6 +87,7 @@ pub(super) struct Asked<'a> {
     direction: Direction,
     /// The streams that the estimate was made from; none if there is no estimate.
     streams: &'a [u32],
+    ip_size: Bytes,
     /// The packets of the capacity, and those of the spare rate.
     capacity: Packets,
     rest: Packets,
@@ -95,13 +98,14 @@ impl<'a> Asked<'a> {
     pub(super) fn about(direction: Direction, estimate: Option<&'a Estimate>) -> Asked<'a> {
         let burst = |quantity| estimate.filter(|e| e.quantity == quantity).and_then(|e| e.burst);
         let pair = burst(Quantity::Capacity).or_else(|| burst(Quantity::ShortestExchange));
-        let pair = pair.unwrap_or(PROBE_SIZE * 2);
+        // Small packets meet headers, backoffs and a bucket of their own.
+        let ip_size = estimate.and_then(|e| e.packet_size).unwrap_or(PROBE_SIZE);
         Asked {
             direction,
             streams: estimate.map_or(&[], |e| &e.streams),
-            // Smaller packets, which a small MTU or a slow link asks for, meet a bucket and headers of their own.
-            capacity: Packets { ip_size: PROBE_SIZE.min(Bytes(pair.0 / 2)), burst: Some(pair) },
-            rest: Packets { ip_size: PROBE_SIZE, burst: burst(Quantity::AvailableBandwidth) },
+            ip_size,
+            capacity: Packets { ip_size, burst: Some(pair.unwrap_or(ip_size * 2)) },
+            rest: Packets { ip_size, burst: burst(Quantity::AvailableBandwidth) },
         }
     }
 }
@@ -111,15 +115,16 @@ struct Side<'a> {
     meter: &'a PathMeter,
     /// For each estimate the 10 s after it.
     next: Vec<Result<(Time, Time), NextMissing>>,
-    shared: Option<Shared>,
+    shared: Option<Vec<Shared>>,
     /// True if twins could send all that the measured run's other endpoints sent.
     has_all: bool,
 }
 
-/// The twins' rates for each estimate, for the 10 s after each (where these are not known, for the whole run), and for the run.
+/// The twins' rates for an estimate, for the 10 s after it (where these are not known, for the whole run), and for the run.
+#[derive(Clone, Copy)]
 struct Shared {
-    own: Vec<SharedTruth>,
-    next: Vec<SharedTruth>,
+    own: SharedTruth,
+    next: SharedTruth,
     whole: SharedTruth,
 }
 
@@ -166,19 +171,29 @@ impl PathTruth {
             let wanted = asked.iter().any(|ask| ask.direction != but);
             let Some(meter) = self.0[way].as_ref().filter(|_| wanted) else { return Ok(None) };
             let (from, to) = [(session.from, session.to), (session.to, session.from)][way];
-            let path = TwinPath { from, to, ip_size: PROBE_SIZE };
             let next: Vec<_> = asked.iter().map(|ask| next(meter, engine, scenario, ask.streams)).collect();
-            let twins = || -> Result<Option<Shared>, RunError> {
-                let whole = (Time::ZERO + scenario.warm_up, Time::ZERO + scenario.duration);
-                let own = asked.iter().map(|ask| own(meter, engine, scenario, ask.streams).unwrap_or(whole));
-                let later = next.iter().map(|next| next.unwrap_or(whole));
-                let windows: Vec<_> = own.chain(later).chain([whole]).collect();
-                let mut own = shared_truths(twin, seed, path, &windows)?;
-                let whole = own.pop();
-                let next = own.split_off(asked.len());
-                Ok(whole.map(|whole| Shared { own, next, whole }))
+            let whole = (Time::ZERO + scenario.warm_up, Time::ZERO + scenario.duration);
+            // Twins send packets of one size.
+            let twins = |ip_size: Bytes| -> Result<Vec<(usize, Shared)>, RunError> {
+                let of_size: Vec<usize> = (0..asked.len()).filter(|&i| asked[i].ip_size == ip_size).collect();
+                let windows = of_size.iter().flat_map(|&i| {
+                    let own = own(meter, engine, scenario, asked[i].streams).unwrap_or(whole);
+                    [own, next[i].unwrap_or(whole), whole]
+                });
+                let windows: Vec<_> = windows.collect();
+                let found = shared_truths(twin, seed, TwinPath { from, to, ip_size }, &windows)?;
+                let each = of_size.into_iter().zip(found.chunks_exact(3));
+                Ok(each.map(|(i, of)| (i, Shared { own: of[0], next: of[1], whole: of[2] })).collect())
             };
-            let shared = if meter.air.is_empty() { None } else { twins()? };
+            let shared = match meter.air.is_empty() {
+                true => None,
+                false => {
+                    let sizes: BTreeSet<Bytes> = asked.iter().map(|ask| ask.ip_size).collect();
+                    let all: Result<Vec<_>, RunError> = sizes.into_iter().map(twins).collect();
+                    let by_index: BTreeMap<usize, Shared> = all?.into_iter().flatten().collect();
+                    Some(by_index.into_values().collect())
+                }
+            };
             Ok(Some(Side { meter, next, shared, has_all }))
         };
         let (forward, reverse) = (side(0, Direction::Reverse)?, side(1, Direction::Forward)?);
@@ -191,7 +206,7 @@ impl PathTruth {
                     *rate = back.map_or(*rate, |back| smaller(*rate, back));
                 };
                 less(&mut truth.capacity, ask.capacity);
-                less(&mut truth.sustained, PROBE_SIZE.into());
+                less(&mut truth.sustained, ask.ip_size.into());
             }
             Some(truth)
         };
@@ -225,20 +240,19 @@ fn smaller(a: Rate, b: Rate) -> Rate {
 }
 
 impl Side<'_> {
-    fn shared(&self, index: usize) -> Option<(SharedTruth, SharedTruth)> {
-        let shared = self.shared.as_ref()?;
-        Some((*shared.own.get(index)?, shared.whole))
+    fn shared(&self, index: usize) -> Option<Shared> {
+        self.shared.as_ref()?.get(index).copied()
     }
 
     /// The spare rate over the 10 s after an estimate.
     fn next(&self, engine: &Engine, index: usize, of: Packets) -> Result<Rate, NextMissing> {
         let (from, to) = self.next.get(index).copied().unwrap_or(Err(NextMissing::NoStreams))?;
         let links = self.meter.smallest(engine, |m| m.spare_unmeasured(from, to, of));
-        let Some(shared) = &self.shared else { return links.map_err(|_| NextMissing::Unlogged) };
+        let Some(shared) = self.shared(index) else { return links.map_err(|_| NextMissing::Unlogged) };
         if !self.has_all {
             return Err(NextMissing::Unlogged);
         }
-        let air = shared.next.get(index).filter(|air| !air.spare_of_run).ok_or(NextMissing::Aggregation)?;
+        let air = Some(shared.next).filter(|air| !air.spare_of_run).ok_or(NextMissing::Aggregation)?;
         match links {
             _ if self.meter.meters.is_empty() => Ok(air.spare),
             Ok(links) => Ok(smaller(air.spare, links)),
@@ -254,7 +268,7 @@ impl Side<'_> {
         streams: &[u32],
         of: Packets,
     ) -> Option<Rate> {
-        let shared = self.shared(index).map(|(own, _)| own);
+        let shared = self.shared(index).map(|shared| shared.own);
         if let (Some(own), None) = (shared, of.burst) {
             // The twin's packets cross the links as well.
             return Some(own.capacity);
@@ -291,12 +305,12 @@ impl Side<'_> {
         let own = mean(&windows, |rate| rate);
         let long = self.meter.smallest(engine, |m| m.spare_between(from, to, ask.rest)).ok();
         let capacity = self.capacity(engine, scenario, index, streams, ask.capacity)?;
-        let sustained = self.capacity(engine, scenario, index, streams, PROBE_SIZE.into())?;
+        let sustained = self.capacity(engine, scenario, index, streams, ask.ip_size.into())?;
         let (next, next_missing) = match self.next(engine, index, ask.rest) {
             Ok(rate) => (Some(rate), None),
             Err(why) => (None, Some(why)),
         };
-        let Some((near, whole)) = self.shared(index) else {
+        let Some(Shared { own: near, whole, .. }) = self.shared(index) else {
             return Some(Truth {
                 capacity,
                 shortest: None,

@@ -144,7 +144,7 @@ pub enum Output {
     /// Send this datagram to the server.
     Datagram(Vec<u8>),
     /// A decision.
-    Event(Decision),
+    Event(Box<Decision>),
     /// The packets of a train, for records.
     Stream(StreamRecord),
     /// Nothing until then, or until something comes.
@@ -442,7 +442,7 @@ impl Iperf3 {
     }
 
     fn event(&mut self, what: Decision) {
-        self.out.push_back(Output::Event(what));
+        self.out.push_back(Output::Event(Box::new(what)));
     }
 
     // ---- from the server --------------------------------------------------------------------------------------

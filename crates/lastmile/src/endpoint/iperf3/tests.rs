@@ -136,7 +136,7 @@ impl Server {
             let wake = loop {
                 match client.poll() {
                     Output::Wait(until) => break until,
-                    Output::Event(what) => decisions.push(what),
+                    Output::Event(what) => decisions.push(*what),
                     Output::Stream(record) => records.push(record),
                     out => {
                         if out == Output::Disconnect {

@@ -54,6 +54,8 @@ pub struct Row {
     pub more_than_bps: Option<u64>,
     /// Bytes of the burst that showed the number, or a shaper's bucket.
     pub burst_bytes: Option<u64>,
+    /// Size of the IP packets that showed the number.
+    pub packet_bytes: Option<u64>,
     /// The layer of all rates.
     pub layer: &'static str,
     /// The interval of the rate of the probe's own window.
@@ -218,6 +220,7 @@ impl Row {
             answer: estimate.filter(|e| e.quantity == Quantity::Enough).map(|e| e.answer()),
             more_than_bps: bound,
             burst_bytes: estimate.and_then(|e| e.burst).map(|burst| burst.0),
+            packet_bytes: estimate.and_then(|e| e.packet_size).map(|size| size.0),
             layer: "ip",
             interval: estimate.and_then(|e| e.interval).map(IntervalRow::from),
             next: estimate.and_then(|e| e.next).map(IntervalRow::from),
@@ -263,6 +266,7 @@ mod tests {
                 next: None,
                 truth_kind: TruthKind::Queue,
                 burst: None,
+                packet_size: None,
                 streams: Vec::new(),
                 warnings: codes.iter().map(|&code| Warning { code, text: "w".into() }).collect(),
             };

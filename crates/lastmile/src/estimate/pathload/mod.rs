@@ -16,7 +16,7 @@ mod rates;
 
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Guard, Interval, IntervalMethod, Method, Probes, Quantity,
-    Refusal, Search, Signal, Step, StreamPlan, Value, base::TOO_FAST, bits_per_second,
+    Refusal, Search, Signal, Step, StreamPlan, Value, Warning, WarningCode, base::TOO_FAST, bits_per_second,
 };
 use crate::observe::pairs::NOISE_SHARE;
 use crate::observe::signal::{self, Trend};
@@ -116,6 +116,12 @@ const STREAMS: u32 = 3;
 const LATE: f64 = 0.15;
 /// Share of a fleet's streams that must be readable; a fleet is repeated once.
 const READABLE: usize = 2;
+/// Share of streams outside the range that contradict it, from which on a warning says so (our own).
+const CONTRADICTED: f64 = 0.1;
+/// Streams outside the range that bound it, without a warning (our own).
+const ENOUGH: usize = 20;
+/// A fleet this little above the range bounds it.
+const NEAR: f64 = 0.1;
 /// Largest difference of two clocks' rates (our own).
 const SKEW: f64 = 1e-4;
 
@@ -171,6 +177,10 @@ pub struct Pathload {
     by_loss: u32,
     /// Rates at which its streams left.
     left: Vec<f64>,
+    /// Streams of earlier fleets that saw delays rise or stay, with their fleets' rates.
+    told: Vec<(f64, Delays)>,
+    /// Lowest rate of a fleet that losses ended although delays did not rise.
+    lost: Option<f64>,
     repeated: bool,
     fleets: u32,
     /// Packets of a stream, and streams in a row with less than two batches, and with few.
@@ -195,6 +205,8 @@ impl Pathload {
             lossy: 0,
             by_loss: 0,
             left: Vec::new(),
+            told: Vec::new(),
+            lost: None,
             repeated: false,
             fleets: 0,
             packets: config.packets,
@@ -381,6 +393,12 @@ impl Pathload {
         let left = self.left.iter().sum::<f64>() / self.left.len().max(1) as f64;
         let Some(rates) = &mut self.rates else { return };
         rates.take(left, fleet);
+        let rose = self.fleet.iter().filter(|delays| **delays == Delays::Rise).count();
+        if self.by_loss > 0 && rose * 2 < self.fleet.len().max(1) {
+            self.lost = Some(self.lost.map_or(left, |least| least.min(left)));
+        }
+        let clear = self.fleet.iter().filter(|delays| **delays != Delays::Unclear);
+        self.told.extend(clear.map(|delays| (left, *delays)));
         if rates.is_done() {
             if let Some(bound) = rates.bound() {
                 let bound = bits_per_second(bound);
@@ -408,7 +426,40 @@ impl Pathload {
         let found = self.base.estimate(Quantity::AvailableBandwidth, value, &self.streams);
         let mut found = vec![Estimate { interval: Some(range), ..found }];
         self.guard.warn(self.adr, &mut found);
+        if !self.config.faithful {
+            found[0].warnings.extend(self.doubts(low, high));
+        }
         found
+    }
+
+    /// Warnings (our own) of a range that streams contradict, or that rests on losses alone.
+    fn doubts(&self, low: f64, high: f64) -> Vec<Warning> {
+        let outside = |&(rate, delays): &(f64, Delays)| match rate > high {
+            true => Some(delays == Delays::Stay),
+            false => (rate < low).then_some(delays == Delays::Rise),
+        };
+        let outside: Vec<bool> = self.told.iter().filter_map(outside).collect();
+        let against = outside.iter().filter(|against| **against).count();
+        let mut said = Vec::new();
+        if against as f64 > CONTRADICTED * outside.len() as f64 {
+            let text = format!(
+                "{against} of {} streams outside this range contradict it, as where others' traffic changes or answers to streams",
+                outside.len()
+            );
+            said.push(Warning { code: WarningCode::Changing, text });
+        }
+        if outside.len() < ENOUGH {
+            let text = format!(
+                "{} streams alone bound this range: on so slow a path each one tries another rate",
+                outside.len()
+            );
+            said.push(Warning { code: WarningCode::Partial, text });
+        }
+        if self.lost.is_some_and(|rate| rate <= high * (1.0 + NEAR)) {
+            let text = "losses ended a fleet whose delays did not rise: they may be no queue's";
+            said.push(Warning { code: WarningCode::PoorFit, text: text.into() });
+        }
+        said
     }
 }
 
@@ -507,6 +558,27 @@ mod tests {
         let rate = left(&record(Pattern::Train, &sent, &sent, &[None; 21])).unwrap();
         // The gaps of 40 and 20 us count, the longest three do not.
         assert!((rate - 1488.0 * 8.0 / ((40.0 + 20.0 + 15.0 * 100.0) / 17.0 * 1e-6)).abs() < 1.0, "{rate}");
+    }
+
+    /// Of twenty streams outside 5 to 6 Mbit/s three contradict it; a fleet at 6.5 ended by losses bounds it, one at 8 does not.
+    #[test]
+    fn streams_that_contradict_the_range_are_told_of() {
+        let mut tool = tool(PathloadConfig::default());
+        tool.told = [(8e6, Delays::Rise), (4e6, Delays::Stay)].repeat(10);
+        let codes = |tool: &Pathload| tool.doubts(5e6, 6e6).iter().map(|w| w.code).collect::<Vec<_>>();
+        assert_eq!(codes(&tool), []);
+        (tool.told[0].1, tool.told[1].1) = (Delays::Stay, Delays::Rise);
+        assert_eq!(codes(&tool), []);
+        tool.told[2].1 = Delays::Stay;
+        assert_eq!(codes(&tool), [WarningCode::Changing]);
+        // Within the range a stream may say either.
+        tool.told[..4].iter_mut().for_each(|told| told.0 = 5.5e6);
+        assert_eq!(codes(&tool), [WarningCode::Partial]);
+        tool.told = [(8e6, Delays::Rise)].repeat(20);
+        tool.lost = Some(8e6);
+        assert_eq!(codes(&tool), []);
+        tool.lost = Some(6.5e6);
+        assert_eq!(codes(&tool), [WarningCode::PoorFit]);
     }
 
     /// A plan over a FIFO of so many Mbit/s with so many of others as a fluid, stamps of a clock 50 ppm fast.

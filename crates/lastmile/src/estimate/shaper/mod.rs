@@ -465,6 +465,7 @@ impl Shaper {
             next: None,
             truth_kind: TruthKind::Queue,
             burst: Some(self.bucket),
+            packet_size: None,
             streams: self.streams.clone(),
             warnings,
         }
@@ -495,6 +496,7 @@ pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warn
         next: None,
         truth_kind: TruthKind::Queue,
         burst: unseen,
+        packet_size: None,
         streams: streams.to_vec(),
         warnings,
     }

@@ -74,6 +74,7 @@ impl Topp {
             next: None,
             truth_kind: TruthKind::Queue,
             burst: Some(self.config.packet_size * packets),
+            packet_size: Some(self.config.packet_size),
             streams: used.iter().map(|p| p.stream).collect(),
             warnings: said,
         };

@@ -262,7 +262,8 @@ impl Wbest {
         } else if self.config.capacity.is_none() {
             // A tight link's warning is about the available bandwidth, not about the narrow link.
             let said = said.iter().filter(|warning| warning.code != WarningCode::TightLink).cloned();
-            found.push(self.capacity.estimate(self.burst, &self.pair_streams, said.collect()));
+            let shown = [self.burst, self.config.packet_size];
+            found.push(self.capacity.estimate(shown, &self.pair_streams, said.collect()));
         }
         let said: Vec<Warning> = said.into_iter().chain(more.iter().cloned()).collect();
         let streams = match (&self.bound, self.train_streams.is_empty()) {

@@ -87,6 +87,7 @@ impl Wbest {
             next: None,
             truth_kind: TruthKind::Queue,
             burst: self.shaper.is_none().then_some(self.config.packet_size * self.train_length() as u64),
+            packet_size: Some(self.config.packet_size),
             streams: self.train_streams.clone(),
             warnings,
         };
