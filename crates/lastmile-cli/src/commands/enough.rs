@@ -46,7 +46,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         .with("rate", &format!("{} bit/s", args.rate.bits_per_second()))
         .with("confidence", &args.confidence.to_string());
     let time = time_of_day();
-    let mut session = measure(&args.path, &method, None)?;
+    let mut session = args.path.begun(&time, measure(&args.path, &method, None))?;
     let failed = matches!(session.round.exit, Some(Exit::Interrupted | Exit::Peer));
     if !failed {
         session.round.exit = exit(&session.round.rows);

@@ -69,6 +69,7 @@ fn what_would_be_ignored_is_refused() {
         ("measure 127.0.0.1 --dscp 64", &["--dscp", "64", "0 to 63", "af11 to af43"]),
         ("measure 127.0.0.1 --max-bytes 1000", &["--max-bytes", "\"1000\" has no unit: type 1000B"]),
         ("measure 127.0.0.1:7 --port 8 --max-seconds 1m", &["leave out one"]),
+        ("measure 127.0.0.1 --every 1s --max-bytes-per-hour 0B", &["no round costs nothing"]),
         ("accuracy --rate 10", &["--rate", "type 10M for Mbit/s"]),
         ("measure 127.0.0.1:7 --port 8", &["port 7", "--port 8", "leave out one"]),
     ] {
@@ -118,6 +119,7 @@ fn programs_in_the_lab() {
     bad(&["--in", "nowhere", "--", "true"], &["no host \"nowhere\"", "sender, receiver"]);
     bad(&["--", "true"], &["--in HOST"]);
     bad(&["--in", "sender"], &["--in HOST -- COMMAND"]);
+    bad(&["--in", "sender", "--", "ping", "{nosuch}"], &["{nosuch}", "{sender}, {receiver}"]);
     bad(&["--in", "sender", "--", "no-such-program-here"], &["no-such-program-here", "sender"]);
 }
 
