@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn variants_that_cannot_be_are_refused() {
         let said = |queue, loss| Variants::new(queue, loss, false).unwrap_err().to_string();
-        assert!(said(Some("fastest"), None).contains("no queue discipline \"fastest\"; known: drop-tail"));
+        assert!(said(Some("fastest"), None).contains("no discipline \"fastest\"; known: drop-tail"));
         assert!(said(None, Some(1.5)).contains("0 to 1, not 1.5"));
         let step = Variants::new(Some("step"), None, false).unwrap();
         let of = |set: Vec<Override>| Tested::load("rfc8867-5.1", set, &[]).unwrap();
