@@ -95,7 +95,7 @@ pub fn run(own: Own<'_>) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and the version are asked for, or stand in for a command.
-        Err(error) if !shell::exit::is_usage_error(&error) => error.exit(),
+        Err(error) if !shell::exit::is_usage_error(&error) => return shell::say_help(&error),
         Err(error) => {
             return shell::exit::code(Err(shell::exit::usage(
                 &error,

@@ -99,6 +99,21 @@ fn files_that_are_not_the_shards_of_one_command_are_refused() {
     lastmile(&["sweep", "path", "--shard", "1/2", "-o", &diary]).is_error(2, &[&diary, "something else"]);
     assert_eq!(std::fs::read_to_string(&diary).unwrap(), "dear diary\n");
 
+    let text = std::fs::read_to_string(&own[1]).unwrap();
+    let (before, rest) = text.split_once("\"build\":\"").unwrap();
+    let (build, after) = rest.split_once('"').unwrap();
+    let built = scratch.file("built", format!("{before}\"build\":\"0123\"{after}"));
+    refused(&[&own[0], &built], &[&built, "build 0123, and this is", &format!("build {build}")]);
+
+    for (line, option) in [
+        ("reproduce --shard 1/2 -o x", "PAPER"),
+        ("reproduce -o x", "PAPER"),
+        ("reproduce vtp --list --shard 1/2 -o x", "--list"),
+        ("paths --show 3 --shard 1/2 -o x", "--show"),
+    ] {
+        lastmile(&line.split(' ').collect::<Vec<_>>()).is_error(2, &[option]);
+    }
+
     let other = ["sweep", "path", "--shard", "1/2", "-o", &own[0]];
     lastmile(&other).is_error(2, &[&own[0], "a shard of another study"]);
 

@@ -1,4 +1,4 @@
-//! Relative links of README.md, CONTRIBUTING.md and docs/ lead to files and headings that are there.
+//! Relative links of README.md, CONTRIBUTING.md and docs/ lead to files and headings that are there, and their commands fit a terminal.
 
 use std::path::{Path, PathBuf};
 
@@ -57,11 +57,39 @@ fn broken(path: &Path) -> Vec<String> {
     targets(&page).into_iter().filter(|target| !leads(target)).collect()
 }
 
-#[test]
-fn links_of_the_documents_lead_somewhere() {
+/// Lines of a page's code blocks that are wider than a terminal, but for Rust and for the output of programs (`text`), whose tables
+/// are as wide as they are.
+fn wide(path: &Path) -> Vec<String> {
+    let (mut block, mut found) = (None, Vec::new());
+    for (number, line) in std::fs::read_to_string(path).unwrap().lines().enumerate() {
+        match (line.trim_start().strip_prefix("```"), block.is_some()) {
+            (Some(language), false) => block = Some(language.to_owned()),
+            (Some(_), true) => block = None,
+            (None, true) if line.chars().count() <= 80 => {}
+            (None, true) if matches!(block.as_deref(), Some("rust" | "text")) => {}
+            (None, true) => found.push(format!("{}:{}: {line}", path.display(), number + 1)),
+            (None, false) => {}
+        }
+    }
+    found
+}
+
+fn documents() -> Vec<PathBuf> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut all = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
     pages(&root.join("docs"), &mut all);
+    all
+}
+
+#[test]
+fn commands_and_files_fit_a_terminal() {
+    let wide: Vec<String> = documents().iter().flat_map(|path| wide(path)).collect();
+    assert!(wide.is_empty(), "{}", wide.join("\n"));
+}
+
+#[test]
+fn links_of_the_documents_lead_somewhere() {
+    let all = documents();
     let broken: Vec<String> = all
         .iter()
         .flat_map(|path| broken(path).into_iter().map(|to| format!("{}: {to}", path.display())))

@@ -6,7 +6,7 @@ mod common;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Ended, PROGRAM, Scratch, lastmile};
+use common::{Ended, PROGRAM, Scratch, lastmile, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -237,6 +237,16 @@ fn sweeps_over_any_key_and_over_none() {
 fn full_disks_and_unknown_interfaces() {
     let scratch = Scratch::new("full");
     let scenario = scratch.file("narrow.toml", SCENARIO);
+    if std::path::Path::new("/dev/full").exists() {
+        let swept = ["sweep", &scenario, "--seeds", "1"];
+        for command in [&["help"][..], &["measure", "--help"], &["--version"], &["methods"], &swept] {
+            let full = std::fs::File::create("/dev/full").unwrap();
+            let ended = run(Command::new(PROGRAM).args(command).stdout(full));
+            ended.is_error(MACHINE, &["cannot write to standard output: No space"]);
+        }
+        let record = ["measure", "127.0.0.1:1", "--record", "/dev/full"];
+        lastmile(&record).is_error(MACHINE, &["cannot write /dev/full"]);
+    }
     for option in ["--pcap", "--events"] {
         if std::path::Path::new("/dev/full").exists() {
             // The run's results are printed all the same.

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::str::FromStr;
 
 use lastmile::time::Span;
-use lastmile::units::Rate;
+use lastmile::units::{Rate, Share};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -62,6 +62,16 @@ pub(crate) fn optional_list<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>
 ) -> Result<Option<Vec<T>>, D::Error> {
     let texts = Vec::<Text<T>>::deserialize(deserializer)?;
     Ok(Some(texts.into_iter().map(|Text(value)| value).collect()))
+}
+
+/// A share: a number, or a text in percent.
+pub(crate) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    unit(deserializer).map(|Share(share)| share)
+}
+
+/// The same where it may be missing.
+pub(crate) fn some_share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    share(deserializer).map(Some)
 }
 
 macro_rules! that_fit {

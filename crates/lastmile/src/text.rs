@@ -33,17 +33,27 @@ impl fmt::Display for ParseUnitError {
     }
 }
 
-/// Reads a non-negative decimal number followed by one of `units`; rounds to the nearest whole unit.
+/// The error of a text that is not what was wanted.
+pub(crate) fn not_wanted(text: &str, wanted: Wanted) -> ParseUnitError {
+    ParseUnitError { text: text.to_owned(), wanted }
+}
+
+/// The size of a unit of that name, from a table of them.
+pub(crate) fn named(units: &[(&str, f64)], unit: &str) -> Option<f64> {
+    units.iter().find(|(name, _)| *name == unit).map(|(_, size)| *size)
+}
+
+/// Reads a non-negative decimal number followed by a unit whose size is known; rounds to the nearest whole unit.
 pub(crate) fn parse_with_unit(
     text: &str,
-    units: &[(&str, f64)],
+    size: impl Fn(&str) -> Option<f64>,
     wanted: Wanted,
 ) -> Result<f64, ParseUnitError> {
-    let error = || ParseUnitError { text: text.to_owned(), wanted };
+    let error = || not_wanted(text, wanted);
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(split);
-    let scale = units.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(error)?.1;
+    let scale = size(unit.trim()).ok_or_else(error)?;
     let value = number.parse::<f64>().map_err(|_| error())? * scale;
     if value > 9.0e18 {
         return Err(error());

@@ -11,7 +11,7 @@ use core::marker::PhantomData;
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 use core::str::FromStr;
 
-use crate::text::{ParseUnitError, Significant, Wanted, parse_with_unit};
+use crate::text::{ParseUnitError, Significant, Wanted, named, parse_with_unit};
 
 /// A signed length of time in nanoseconds.
 ///
@@ -150,15 +150,24 @@ impl fmt::Display for Span {
 
 impl FromStr for Span {
     type Err = ParseUnitError;
-    /// Reads "10 ms"; a bare number is seconds.
+    /// Reads "10 ms", "2min" and "2m"; a bare number is seconds.
     fn from_str(s: &str) -> Result<Span, ParseUnitError> {
-        const UNITS: &[(&str, f64)] =
-            &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("", 1e9), ("min", 6e10), ("h", 3.6e12)];
+        const UNITS: &[(&str, f64)] = &[
+            ("ns", 1.0),
+            ("us", 1e3),
+            ("ms", 1e6),
+            ("s", 1e9),
+            ("", 1e9),
+            ("m", 6e10),
+            ("min", 6e10),
+            ("h", 3.6e12),
+        ];
         let (negative, digits) = match s.trim().strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, s),
         };
-        let ns = parse_with_unit(digits, UNITS, Wanted("a time such as \"10 ms\"", ""))? as i64;
+        let ns = parse_with_unit(digits, |unit| named(UNITS, unit), Wanted("a time such as \"10 ms\"", ""))?;
+        let ns = ns as i64;
         Ok(Span(if negative { -ns } else { ns }))
     }
 }

@@ -1,4 +1,4 @@
-//! Quantities: [`Rate`], [`Bytes`], and the [`Layer`] at which they are counted.
+//! Quantities: [`Rate`], [`Bytes`], the [`Layer`] at which they are counted, and [`Share`].
 //!
 //! The original tools disagree with each other by up to 8 % only because one counts UDP payload, one IP
 //! packets and one Ethernet frames. A [`Rate`] therefore carries its layer, and changing it needs the
@@ -9,7 +9,7 @@ use core::ops::{Add, AddAssign, Mul, Sub};
 use core::str::FromStr;
 
 pub use crate::text::ParseUnitError;
-use crate::text::{Significant, Wanted, parse_with_unit};
+use crate::text::{Significant, Wanted, named, not_wanted, parse_with_unit};
 use crate::time::Span;
 
 /// A number of bytes.
@@ -101,7 +101,7 @@ impl FromStr for Bytes {
         ];
         let wanted =
             Wanted("a number of bytes such as \"1500 B\" or \"60 kB\"", "{}B for bytes, {}kB or {}MB");
-        let n = parse_with_unit(s, UNITS, wanted)?;
+        let n = parse_with_unit(s, |unit| named(UNITS, unit), wanted)?;
         Ok(Bytes(n as u64))
     }
 }
@@ -327,36 +327,51 @@ impl FromStr for Rate {
     type Err = ParseUnitError;
     /// Reads "5.12 Mbit/s", and as other programs write it "5.12M", "5.12Mbps" and "5.12mbit"; the layer is IP.
     fn from_str(s: &str) -> Result<Rate, ParseUnitError> {
-        const UNITS: &[(&str, f64)] = &[
-            ("bit/s", 1.0),
-            ("kbit/s", 1e3),
-            ("Mbit/s", 1e6),
-            ("Gbit/s", 1e9),
-            ("b/s", 1.0),
-            ("kb/s", 1e3),
-            ("Mb/s", 1e6),
-            ("Gb/s", 1e9),
-            ("bps", 1.0),
-            ("kbps", 1e3),
-            ("Kbps", 1e3),
-            ("Mbps", 1e6),
-            ("Gbps", 1e9),
-            // iproute2's and iperf's.
-            ("bit", 1.0),
-            ("kbit", 1e3),
-            ("mbit", 1e6),
-            ("Mbit", 1e6),
-            ("gbit", 1e9),
-            ("Gbit", 1e9),
-            ("k", 1e3),
-            ("K", 1e3),
-            ("M", 1e6),
-            ("G", 1e9),
-        ];
         let wanted =
             Wanted("a rate such as \"5.12 Mbit/s\"", "{}M for Mbit/s, {}k for kbit/s or {}bps for bit/s");
-        let n = parse_with_unit(s, UNITS, wanted)?;
-        Ok(Rate::ip(n as u64))
+        Ok(Rate::ip(parse_with_unit(s, bits, wanted)? as u64))
+    }
+}
+
+/// Bits per second of a unit such as "Mbit/s". Its prefix may be small, as in "mbps"; a large B is a byte, which no
+/// rate has, unless "Bit" is spelled out.
+fn bits(unit: &str) -> Option<f64> {
+    let (scale, stem) = match unit.as_bytes().first()? {
+        b'k' | b'K' => (1e3, &unit[1..]),
+        b'm' | b'M' => (1e6, &unit[1..]),
+        b'g' | b'G' => (1e9, &unit[1..]),
+        _ => (1.0, unit),
+    };
+    let rate = match stem {
+        // A small m alone is minutes.
+        "" => unit != "m",
+        "b/s" | "bps" => true,
+        _ => stem.eq_ignore_ascii_case("bit/s") || stem.eq_ignore_ascii_case("bit"),
+    };
+    rate.then_some(scale)
+}
+
+/// A share of a whole, one for all of it, or a number of that kind.
+///
+/// ```
+/// use lastmile::units::Share;
+/// assert_eq!("1 %".parse(), Ok(Share(0.01)));
+/// assert_eq!("0.01".parse(), Ok(Share(0.01)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Share(pub f64);
+
+impl FromStr for Share {
+    type Err = ParseUnitError;
+    /// Reads "0.01" and "1 %"; the range is for the reader to check.
+    fn from_str(s: &str) -> Result<Share, ParseUnitError> {
+        let (number, whole) = match s.trim().strip_suffix('%') {
+            Some(number) => (number.trim_end(), 100.0),
+            None => (s.trim(), 1.0),
+        };
+        let number = number.parse().ok().filter(|number: &f64| number.is_finite());
+        let wanted = Wanted("a share such as 0.01 or \"1 %\"", "");
+        Ok(Share(number.ok_or_else(|| not_wanted(s, wanted))? / whole))
     }
 }
 
@@ -374,11 +389,13 @@ mod tests {
 
     #[test]
     fn rates_read_as_other_programs_write_them() {
-        for text in ["10M", "10Mbps", "10mbit", "10 Mb/s", "10000k", "0.01G", "10000 kbit"] {
+        for text in
+            ["10M", "10Mbps", "10mbps", "10mbit", "10 MBit/s", "10 Mb/s", "10000k", "0.01G", "10000 kbit"]
+        {
             assert_eq!(text.parse(), Ok(Rate::ip(10_000_000)), "{text}");
         }
         // Bytes a second are no rate here: nobody reads them for bits.
-        for text in ["10MB/s", "10MBps", "10m", "10 mb/s"] {
+        for text in ["10MB/s", "10MBps", "10MBPS", "10m", "10B/s"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
     }
@@ -392,6 +409,10 @@ mod tests {
         assert_eq!("0".parse(), Ok(Bytes::ZERO));
         assert!(["1MB", "1 MB", "1000kB"].iter().all(|text| text.parse() == Ok(Bytes(1_000_000))));
         assert!(["1", "1s", "1000ms", "1 s"].iter().all(|text| text.parse() == Ok(Span::from_secs(1))));
+        assert!(["60", "1m", "1min", "1 m"].iter().all(|text| text.parse() == Ok(Span::from_secs(60))));
+        assert!(["0.05", "5%", "5 %", " 5.0 % "].iter().all(|text| text.parse() == Ok(Share(0.05))));
+        let share = "5 percent".parse::<Share>().unwrap_err().to_string();
+        assert_eq!(share, "\"5 percent\" is not a share such as 0.01 or \"1 %\"");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::measure::{PathArgs, measure};
 use crate::roles::measure::enough::{answer, exit};
 use crate::roles::measure::monitor::time_of_day;
 use crate::shell::exit::Exit;
+use crate::shell::options::share;
 
 /// Ask if RATE is enough for the path to HOST: yes or no, for as few bytes as that needs
 ///
@@ -36,7 +37,7 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().map_err(|error| error.to_string())?;
+    let share = share(text)?;
     if (0.5..=0.9999).contains(&share) { Ok(share) } else { Err("it must be 0.5 to 0.9999".to_owned()) }
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         .with("rate", &format!("{} bit/s", args.rate.bits_per_second()))
         .with("confidence", &args.confidence.to_string());
     let time = time_of_day();
-    let mut session = measure(&args.path, &method, None)?;
+    let mut session = args.path.begun(&time, measure(&args.path, &method, None))?;
     let failed = matches!(session.round.exit, Some(Exit::Interrupted | Exit::Peer));
     if !failed {
         session.round.exit = exit(&session.round.rows);

@@ -23,12 +23,13 @@ use crate::files::recorder;
 use crate::roles::measure::RecordedSession;
 use crate::roles::measure::answer::{answer, head};
 use crate::roles::measure::monitor::{self, Asked, MonitorArgs, Round, time_of_day};
-use crate::roles::measure::result::{counted, exit, once, table};
+use crate::roles::measure::result::{self, counted, once, table};
 use crate::roles::measure::seen;
 use crate::shell::dscp::dscp;
-use crate::shell::exit::Exit;
+use crate::shell::exit::{self, Exit};
 use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve_at, source};
 use crate::shell::options::{KERNEL_NOISE, MethodArgs, estimator, packet_size, refused, seconds};
+use crate::shell::replace::incomplete;
 use crate::shell::signals;
 
 /// Measure the capacity and the available bandwidth of the path to HOST
@@ -116,6 +117,23 @@ impl PathArgs {
     pub(crate) fn directions(&self) -> &'static [Direction] {
         self.direction.unwrap_or(DirectionArg::Both).directions()
     }
+
+    /// The option that ended a session at its limit of bytes: `limit` is what the hour's budget left for it.
+    fn for_more_bytes(&self, limit: Option<Bytes>) -> String {
+        match limit.filter(|left| self.max_bytes.is_none_or(|most| *left < most)) {
+            Some(left) => format!("; --max-bytes-per-hour left {left} for this round"),
+            None => "; raise --max-bytes".to_owned(),
+        }
+    }
+
+    /// The session that began at `time`. One that could not begin is a document too, where documents are asked for.
+    pub(crate) fn begun(&self, time: &str, session: anyhow::Result<Session>) -> anyhow::Result<Session> {
+        session.inspect_err(|error| {
+            if self.json && exit::of(error) != Exit::Usage {
+                crate::shell::say(&monitor::failed(time, &self.host, error));
+            }
+        })
+    }
 }
 
 impl PeerArg {
@@ -152,7 +170,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         });
     }
     let time = time_of_day();
-    let session = args.peer.measure(path, &method, None)?;
+    let session = path.begun(&time, args.peer.measure(path, &method, None))?;
     if !session.is_said(path, &time)? {
         let Session { round, events, records, .. } = &session;
         let trip = round.rtt.map(Span::from_secs_f64);
@@ -183,19 +201,23 @@ pub(crate) struct Session {
 
 impl Session {
     fn of(
-        args: &PathArgs,
+        (args, limit): (&PathArgs, Option<Bytes>),
         peer: SocketAddr,
         events: Vec<Event>,
         records: mpsc::Receiver<StreamRecord>,
         unrecorded: Option<anyhow::Error>,
     ) -> Session {
-        let rows = Row::all(&events);
+        let mut rows = Row::all(&events);
+        let advice = args.for_more_bytes(limit);
+        for why in rows.iter_mut().filter(|row| row.code.as_deref() == Some("byte-limit")) {
+            why.refused.iter_mut().for_each(|why| *why += &advice);
+        }
         let peer_at_fault = is_peer_at_fault(&events);
         let interrupted = signals::stopped() && rows.iter().any(|row| row.refused.is_some());
         let exit = match (interrupted, peer_at_fault) {
             (true, _) => Some(Exit::Interrupted),
             (_, true) => Some(Exit::Peer),
-            _ => exit(&rows),
+            _ => result::exit(&rows),
         };
         let (rtt, warnings) = (rtt(&events), warnings(&events));
         let (local, cost) = (source(peer, args.socket.bind), cost(&events).unwrap_or_default().into());
@@ -223,7 +245,7 @@ impl Session {
     /// The exit code; an error if the recording is not complete.
     pub(crate) fn end(self) -> anyhow::Result<Option<Exit>> {
         match self.unrecorded {
-            Some(error) => Err(Exit::Machine.blame(error)),
+            Some(error) => Err(error),
             None => Ok(self.round.exit),
         }
     }
@@ -290,8 +312,9 @@ pub(crate) fn measure(args: &PathArgs, method: &Choice, limit: Option<Bytes>) ->
     driver.run(&mut node, &mut on_event, signals::stop(), |node| node.node().is_finished())?;
     // A failed recording takes no results away.
     let unrecorded = recorder.and_then(|recorder| recorder.finish().err());
-    let unrecorded = unrecorded.map(|error| anyhow!("the recording is not complete: {error}"));
-    Ok(Session::of(args, peer, events, records, unrecorded))
+    let unrecorded =
+        args.record.as_deref().zip(unrecorded).map(|(file, error)| incomplete(file, &error.into()));
+    Ok(Session::of((args, limit), peer, events, records, unrecorded))
 }
 
 /// Measures the way from an iperf3 server.
@@ -343,7 +366,7 @@ fn measure_iperf3(args: &PathArgs, choice: &Choice, limit: Option<Bytes>) -> any
     let ran = lastmile_net::iperf3::run(&mut client, &sockets, signals::stop(), told);
     ran.map_err(|error| Exit::Machine.blame(error))?;
     drop(keep);
-    Ok(Session::of(args, peer, events, records, None))
+    Ok(Session::of((args, limit), peer, events, records, None))
 }
 
 /// True if there is no result, because of the peer or the path to it.
@@ -354,7 +377,7 @@ fn is_peer_at_fault(events: &[Event]) -> bool {
         .peekable();
     let peers = |e: &Event| match e.what.of() {
         Some(Decision::Refused { refusal, .. }) => {
-            matches!(refusal, Refusal::PeerCannot(_) | Refusal::PeerSilent)
+            matches!(refusal, Refusal::PeerAbsent(_) | Refusal::PeerCannot(_) | Refusal::PeerSilent)
         }
         _ => false,
     };

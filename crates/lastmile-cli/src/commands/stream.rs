@@ -19,7 +19,7 @@ use crate::files::live::LiveArgs;
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve_at};
-use crate::shell::options::seconds;
+use crate::shell::options::{seconds, share};
 use crate::shell::signals;
 
 /// Default of --max: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME")]
     retransmit: Option<Span>,
     /// Limit of bytes sent again, as a share of the media's
-    #[arg(long, value_name = "SHARE", default_value_t = Retransmission::SHARE, requires = "retransmit")]
+    #[arg(long, value_name = "SHARE", default_value_t = Retransmission::SHARE, value_parser = share, requires = "retransmit")]
     retransmit_share: f64,
     /// Go on when the circuit breaker (RFC 8083) would end the stream
     #[arg(long)]
@@ -168,9 +168,6 @@ impl Args {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
         if let Some(within) = self.retransmit {
             of_use("--retransmit", within)?;
-        }
-        if !(0.0..=1.0).contains(&self.retransmit_share) {
-            return wrong(format!("--retransmit-share must be 0 to 1, not {}", self.retransmit_share));
         }
         if !(0.1..=1_000.0).contains(&self.frame_rate) {
             return wrong(format!("--frame-rate must be 0.1 to 1000, not {}", self.frame_rate));

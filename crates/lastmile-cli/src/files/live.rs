@@ -17,6 +17,7 @@ use crate::files::recorder;
 #[cfg(feature = "pages")]
 use crate::roles::run::Run;
 use crate::shell::exit::Exit;
+use crate::shell::replace::{incomplete, unwritable};
 use crate::shell::signals;
 use crate::shell::spool::Spool;
 
@@ -52,8 +53,8 @@ impl LiveArgs {
         let record = |file: &PathBuf| anyhow::Ok((file.clone(), recorder::to_file(file, &header)?));
         let recorder = self.record.as_ref().map(record).transpose()?;
         let create = |file: &PathBuf| {
-            let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
-            let spool = File::create(file).and_then(Spool::new).map_err(cannot)?;
+            let spool = File::create(file).and_then(Spool::new);
+            let spool = spool.map_err(|error| unwritable(file, &error))?;
             anyhow::Ok((file.clone(), BufWriter::new(spool)))
         };
         let events = self.events.as_ref().map(create).transpose()?;
@@ -114,14 +115,12 @@ impl Live {
         if !node.is_finished() && !interrupted.get() {
             driver.interrupt(&mut node, &mut on_event);
         }
-        let incomplete = |what: &str, file: &PathBuf, done: std::io::Result<()>| {
-            done.map_err(|error| anyhow!("{what} is not complete: {}: {error}", file.display()))
-        };
         let recorded = recorder.as_ref().map_or(Ok(()), |(file, recorder)| {
-            incomplete("the recording", file, recorder.finish().map(drop))
+            recorder.finish().map(drop).map_err(|error| incomplete(file, &error.into()))
         });
         let written = events.as_mut().map_or(Ok(()), |(file, out)| {
-            incomplete("the file of events", file, written.and_then(|()| out.flush()))
+            let done = written.and_then(|()| out.flush());
+            done.map_err(|error| incomplete(file, &error.into()))
         });
         let done = match (recorded, written) {
             (Err(one), Err(other)) => Err(anyhow!("{one}; {other}")),

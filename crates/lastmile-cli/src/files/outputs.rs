@@ -20,6 +20,7 @@ use crate::files::recorder::ScenarioRecorder;
 use crate::roles::Recorded;
 use crate::shell::exit::Exit;
 use crate::shell::options::KERNEL_NOISE;
+use crate::shell::replace::{incomplete, unwritable};
 use crate::shell::spool::Spool;
 
 /// Most delay of a lab endpoint's decision on its way to the event file: a hundred times the lateness that a run may have.
@@ -57,7 +58,7 @@ type Slot<T> = Arc<Mutex<Option<T>>>;
 
 /// Files under way.
 pub(crate) struct Outputs {
-    recorder: Option<ScenarioRecorder>,
+    recorder: Option<(PathBuf, ScenarioRecorder)>,
     capture: Option<(PathBuf, Slot<Capture<Out>>)>,
     log: Option<(PathBuf, Slot<EventLog<Out>>)>,
     series: Option<(PathBuf, Arc<Mutex<SeriesFile>>)>,
@@ -83,7 +84,7 @@ impl OutputArgs {
             Some(file) => {
                 let what = Recorded { world, noise, method_seed: seed };
                 let (recorder, hooks) = ScenarioRecorder::create(file, scenario, what)?;
-                (Some(recorder), hooks)
+                (Some((file.clone(), recorder)), hooks)
             }
         };
         let mut outputs = Outputs { recorder, capture: None, log: None, series: None };
@@ -152,9 +153,9 @@ impl Outputs {
     /// Ends all files at the run's `end`, with the decisions and records of the sessions. A file's error does not keep results
     /// from being printed: it comes afterwards.
     pub(crate) fn finish(self, events: &[Event], found: &Found, end: Time) -> anyhow::Result<()> {
-        let recorder = self.recorder.map(|recorder| {
+        let recorder = self.recorder.map(|(file, recorder)| {
             let finished = recorder.finish(events, found);
-            finished.map_err(|error| Exit::Machine.blame(error.context("the recording is not complete")))
+            finished.map_err(|error| incomplete(&file, &error))
         });
         let capture =
             self.capture.map(|(file, capture)| ended(&file, taken(&capture).map_or(Ok(()), Capture::finish)));
@@ -219,7 +220,7 @@ fn step(text: &str) -> Result<Span, String> {
 }
 
 fn create(file: &Path, in_lab: bool) -> anyhow::Result<Out> {
-    let blamed = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
+    let blamed = |error| unwritable(file, &error);
     let created = File::create(file).map_err(blamed)?;
     Ok(match in_lab {
         true => Box::new(BufWriter::with_capacity(65_536, Spool::new(created).map_err(blamed)?)),
@@ -228,9 +229,7 @@ fn create(file: &Path, in_lab: bool) -> anyhow::Result<Out> {
 }
 
 fn ended(file: &Path, result: io::Result<()>) -> anyhow::Result<()> {
-    let file = file.display();
-    result
-        .map_err(|error| Exit::Machine.blame(anyhow!("cannot write {file}, which is not complete: {error}")))
+    result.map_err(|error| incomplete(file, &error.into()))
 }
 
 fn taken<T>(slot: &Slot<T>) -> Option<T> {

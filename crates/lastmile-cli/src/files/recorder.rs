@@ -15,13 +15,13 @@ use lastmile_sim::scenario::Scenario;
 
 use crate::roles::{self, Recorded};
 use crate::shell::exit::Exit;
+use crate::shell::replace::unwritable;
 use crate::shell::spool::Spool;
 
 /// A recording to a file of what meets real sockets: a disk that takes its time holds nothing up.
 pub(crate) fn to_file(file: &Path, header: &Header) -> anyhow::Result<SharedRecorder> {
-    let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
-    let spool = File::create(file).and_then(Spool::new).map_err(cannot)?;
-    SharedRecorder::new(spool, header).map_err(cannot)
+    let opened = File::create(file).and_then(Spool::new).and_then(|spool| SharedRecorder::new(spool, header));
+    opened.map_err(|error| unwritable(file, &error))
 }
 
 /// A recording under way. Its first line is written when the run knows the prober's configuration.
@@ -68,7 +68,7 @@ impl ScenarioRecorder {
                 Exit::Usage.blame(anyhow!("the scenario has no endpoints, so there is nothing to record"))
             );
         }
-        let cannot = |error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", file.display()));
+        let cannot = |error| unwritable(file, &error);
         let out = File::create(file).map_err(cannot)?;
         Ok(match what.world {
             // Nothing waits for a disk there.

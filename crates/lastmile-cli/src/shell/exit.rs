@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 pub(crate) const HELP: &str = "\
 Exit codes: 0 done; 1 no result that can be trusted (the reason is printed); 2 wrong usage or input file; \
-3 the peer or the network is at fault; 4 this machine lacks a privilege or an ability; of `enough` 5 no, 6 only so many \
+3 the peer or the network is at fault; 4 this machine lacks a privilege, an ability, or room for the output; of `enough` 5 no, 6 only so many \
 bytes at once; 130 interrupted.";
 
 /// Exit codes of a command that did not end well.
@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The peer or the network is at fault.
     Peer = 3,
-    /// This machine lacks a privilege or an ability.
+    /// This machine lacks a privilege or an ability, or output cannot be written.
     Machine = 4,
     /// A rate that was asked about does not fit.
     NotEnough = 5,

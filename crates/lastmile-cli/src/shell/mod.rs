@@ -18,4 +18,6 @@ pub(crate) mod signals;
 pub(crate) mod spool;
 
 pub(crate) use note::{WIDTH, is_looked_at, look, note};
-pub(crate) use say::{PrintArgs, json, log, say, say_in_lines, say_text};
+#[cfg(feature = "study")]
+pub(crate) use say::Standard;
+pub(crate) use say::{PrintArgs, json, log, say, say_help, say_in_lines, say_text};

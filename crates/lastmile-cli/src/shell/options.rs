@@ -4,7 +4,7 @@ use anyhow::anyhow;
 use lastmile::estimate::{Conditions, Estimator, build};
 use lastmile::options::{self, Choice, ChoiceError};
 use lastmile::time::Span;
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, ParseUnitError, Share};
 
 use super::exit::Exit;
 
@@ -118,6 +118,12 @@ pub(crate) fn packet_size(choice: &Choice) -> Option<Bytes> {
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let span = text.parse::<Span>().map_err(|e| e.to_string())?;
     if span > Span::ZERO { Ok(span.as_secs_f64()) } else { Err("it must be more than 0".to_owned()) }
+}
+
+/// A share of a whole: 0.01 or 1%.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let Share(share) = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("it must be 0 to 1, or 0% to 100%".to_owned()) }
 }
 
 /// Uncertainty that kernels add to the resolution of their stamps.

@@ -20,8 +20,17 @@ pub(crate) struct Progress {
 impl Progress {
     /// Of so many steps.
     pub(crate) fn new(what: &str, steps: u64) -> Progress {
-        let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent} % {eta}") {
+        Progress::of(what, Some(steps), "{msg} {wide_bar} {percent} % {eta}")
+    }
+
+    /// Of something whose end nobody knows: the time since its beginning.
+    pub(crate) fn waiting(what: &str) -> Progress {
+        Progress::of(what, None, "{msg} {elapsed}")
+    }
+
+    fn of(what: &str, steps: Option<u64>, template: &str) -> Progress {
+        let bar = ProgressBar::with_draw_target(steps, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
         bar.set_message(what.to_owned());

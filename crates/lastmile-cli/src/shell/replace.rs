@@ -1,16 +1,36 @@
 //! Files that are whole or not there: written beside their place, and put into it at the end.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 
-use crate::shell::exit::Exit;
+use crate::shell::exit::{Exit, one_line};
 
 /// True if a path exists and is neither a file nor a directory.
 pub(crate) fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir())
+}
+
+/// The error of a file that cannot be written. A name under which there can be no file is the user's to mend; a full disk is not.
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> anyhow::Error {
+    use io::ErrorKind::{
+        InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+    };
+    let exit = match error.kind() {
+        InvalidFilename | IsADirectory | NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem => {
+            Exit::Usage
+        }
+        _ => Exit::Machine,
+    };
+    exit.blame(anyhow!("cannot write {}: {error}", path.display()))
+}
+
+/// The error of a file that was begun.
+pub(crate) fn incomplete(file: &Path, error: &anyhow::Error) -> anyhow::Error {
+    let (file, why) = (file.display(), one_line(error));
+    Exit::Machine.blame(anyhow!("cannot write {file}, which is not complete: {why}"))
 }
 
 /// Path of a file until it is whole and put in its place.
@@ -35,7 +55,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
         () if path.is_dir() => File::create(path).map(drop),
         () => File::create_new(&beside).and_then(|_| fs::remove_file(&beside)),
     };
-    tried.map_err(|error| Exit::Usage.blame(anyhow!("cannot write {}: {error}", path.display())))
+    tried.map_err(|error| unwritable(path, &error))
 }
 
 /// Writes a file beside `path` and puts it in its place once it is whole; a special file is written directly.

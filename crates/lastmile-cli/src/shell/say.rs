@@ -1,6 +1,7 @@
 //! Lines for people and programs.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Stdout, Write};
+use std::process::ExitCode;
 
 use lastmile_report::text::{Form, Text, wrapped};
 
@@ -54,20 +55,45 @@ fn shown(text: &Text, all: bool) -> String {
     text.shown(if all { Form::Full } else { Form::Short(WIDTH) }).trim_end().to_owned()
 }
 
-/// Prints a line for people or programs. A reader that went away (`| head`) ends the program quietly; output that
-/// cannot be written for another reason (a full disk) is an error.
+/// Standard output. A reader that went away (`| head`) ends the program quietly; output that cannot be written for another
+/// reason (a full disk) ends it with an error.
+pub(crate) struct Standard(pub(crate) Stdout);
+
+impl Write for Standard {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).inspect_err(unsaid)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().inspect_err(unsaid)
+    }
+}
+
+/// Ends the program: something cannot be written to standard output.
 #[expect(clippy::print_stderr, reason = "it ends the program here")]
-pub(crate) fn say(line: &str) {
-    use std::io::Write;
-    let mut out = std::io::stdout();
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
-        Ok(()) => {}
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(e) => {
-            eprintln!("lastmile: cannot write to standard output: {e}");
+fn unsaid(error: &io::Error) {
+    match error.kind() {
+        io::ErrorKind::Interrupted => {}
+        io::ErrorKind::BrokenPipe => std::process::exit(0),
+        _ => {
+            eprintln!("lastmile: cannot write to standard output: {error}");
             std::process::exit(Exit::Machine as i32);
         }
     }
+}
+
+/// Prints help, or the version, which is asked for or stands in for a command; gives the exit code.
+pub(crate) fn say_help(asked: &clap::Error) -> ExitCode {
+    let printed = asked.print().and_then(|()| io::stdout().flush());
+    let _ = printed.inspect_err(unsaid);
+    u8::try_from(asked.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Prints a line for people or programs.
+pub(crate) fn say(line: &str) {
+    let mut out = Standard(io::stdout());
+    // An error has ended the program.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
 /// Prints a sentence in lines of 80 columns.

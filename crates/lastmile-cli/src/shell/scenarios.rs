@@ -24,19 +24,26 @@ pub(crate) struct ScenarioArgs {
 impl ScenarioArgs {
     /// The checked scenario, and the seed.
     pub(crate) fn load(&self) -> anyhow::Result<(Scenario, u64)> {
-        let overrides = self.set.iter().map(|set| replaced(set)).collect::<anyhow::Result<Vec<_>>>()?;
-        let scenario = lastmile_study::scenarios::load(&self.name, &overrides)?;
+        let scenario = lastmile_study::scenarios::load(&self.name, &replaced(&self.set)?)?;
         let seed = self.seed.unwrap_or(scenario.seed);
         Ok((scenario, seed))
     }
 }
 
-/// KEY=VALUE.
-pub(crate) fn replaced(set: &str) -> anyhow::Result<Override> {
-    let (key, value) = set.split_once('=').ok_or_else(|| {
-        Exit::Usage.blame(anyhow!("--set {set:?}: give a key and its value, such as duration=5 s"))
-    })?;
-    Ok(Override::new(key.trim(), value.trim()))
+/// Each KEY=VALUE, a key once.
+pub(crate) fn replaced(sets: &[String]) -> anyhow::Result<Vec<Override>> {
+    let mut overrides: Vec<Override> = Vec::new();
+    for set in sets {
+        let (key, value) = set.split_once('=').ok_or_else(|| {
+            Exit::Usage.blame(anyhow!("--set {set:?}: give a key and its value, such as duration=5 s"))
+        })?;
+        let next = Override::new(key.trim(), value.trim());
+        if overrides.iter().any(|before| before.key == next.key) {
+            return Err(Exit::Usage.blame(anyhow!("--set gives {} twice: give it once", next.key)));
+        }
+        overrides.push(next);
+    }
+    Ok(overrides)
 }
 
 /// Exit code of a run that could not be.

@@ -97,7 +97,7 @@ fn a_round_that_fails_is_a_line_too() {
     let line = &lines(&ended.stdout)[0];
     assert_eq!(
         (ended.code, &line["exit_code"], &line["code"]),
-        (Some(PEER), &PEER.into(), &"peer-cannot".into())
+        (Some(PEER), &PEER.into(), &"peer-absent".into())
     );
     assert!(ended.stderr.contains("torn") && line["error"].is_string(), "{ended:?}");
     let rows = std::fs::read_to_string(&csv).unwrap();
@@ -151,7 +151,9 @@ fn a_budget_leaves_out_rounds_and_cuts_none_short_later() {
     let told = &lines(&ended.stdout)[0];
     assert_eq!((ended.code, &told["code"]), (Some(1), &"byte-limit".into()));
     assert!(
-        told["error"].as_str().is_some_and(|error| error.contains("--max-bytes-per-hour left 30 kB")),
+        told["error"]
+            .as_str()
+            .is_some_and(|error| error.ends_with("; --max-bytes-per-hour left 30 kB for this round")),
         "{told:#}"
     );
     assert!(cost(told).unwrap() <= 30_000, "{told:#}");

@@ -149,7 +149,10 @@ fn a_full_disk_takes_the_recording_and_nothing_else() {
     let (server, file) = (Server::start(&[]), scratch.path("run.jsonl"));
     let ended = on_a_full_disk(8, &["measure", &server.address, "--json", "--record", &file]);
     assert_eq!(ended.code, Some(4), "{ended:?}");
-    assert!(ended.stderr.starts_with("lastmile: the recording is not complete: "), "{ended:?}");
+    assert!(
+        ended.stderr.starts_with(&format!("lastmile: cannot write {file}, which is not complete: ")),
+        "{ended:?}"
+    );
     assert!(ended.json()["results"].as_array().is_some_and(|rows| !rows.is_empty()), "{ended:?}");
     let recorded = fs::metadata(&file).unwrap().len();
     assert!((4_000..=8_192).contains(&recorded), "{recorded} bytes");

@@ -39,6 +39,10 @@ fn what_would_be_ignored_is_refused() {
         ("sweep path --set link.0.rate=", &["link.0.rate"]),
         ("sweep path --set link.0.rate", &["KEY=VALUES"]),
         ("sweep path --seeds 1000000 --set link.0.rate=1Mbit/s,2Mbit/s", &["2000000 runs"]),
+        ("sim path --set link.0.rate=1M --set link.0.rate=2M", &["link.0.rate twice"]),
+        ("sim path --set link.0.queue=1000", &["link[0].queue", "1000 packets", "1000B for bytes"]),
+        ("evaluate rmcat --queue fq_codel", &["--queue", "did you mean \"fq-codel\"?"]),
+        ("evaluate rmcat --loss 101%", &["--loss", "0% to 100%"]),
         ("sweep path --threads 0", &["--threads"]),
         ("measure 127.0.0.1 --method wbest(capacity=10Mbit/s,pairs=30)", &["pairs of wbest", "capacity"]),
         ("measure 127.0.0.1 --packet-size 9000B", &["--packet-size 9000", "1500", "--direction forward"]),
@@ -64,6 +68,8 @@ fn what_would_be_ignored_is_refused() {
         ("measure", &["<HOST>", "see lastmile measure --help"]),
         ("measure 127.0.0.1 --dscp 64", &["--dscp", "64", "0 to 63", "af11 to af43"]),
         ("measure 127.0.0.1 --max-bytes 1000", &["--max-bytes", "\"1000\" has no unit: type 1000B"]),
+        ("measure 127.0.0.1:7 --port 8 --max-seconds 1m", &["leave out one"]),
+        ("measure 127.0.0.1 --every 1s --max-bytes-per-hour 0B", &["no round costs nothing"]),
         ("accuracy --rate 10", &["--rate", "type 10M for Mbit/s"]),
         ("measure 127.0.0.1:7 --port 8", &["port 7", "--port 8", "leave out one"]),
     ] {
@@ -113,6 +119,7 @@ fn programs_in_the_lab() {
     bad(&["--in", "nowhere", "--", "true"], &["no host \"nowhere\"", "sender, receiver"]);
     bad(&["--", "true"], &["--in HOST"]);
     bad(&["--in", "sender"], &["--in HOST -- COMMAND"]);
+    bad(&["--in", "sender", "--", "ping", "{nosuch}"], &["{nosuch}", "{sender}, {receiver}"]);
     bad(&["--in", "sender", "--", "no-such-program-here"], &["no-such-program-here", "sender"]);
 }
 

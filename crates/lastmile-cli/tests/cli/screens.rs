@@ -18,7 +18,8 @@ const COLUMNS: u16 = 80;
 
 /// The command of the README that begins so, up to its comment or a second command.
 fn command(begins: &str) -> String {
-    let commands = README.lines().map(|line| line.split_once("$ ").map_or(line, |(_, typed)| typed));
+    let readme = README.replace("\\\n", " ");
+    let commands = readme.lines().map(|line| line.split_once("$ ").map_or(line, |(_, typed)| typed));
     let line = commands.clone().find(|line| line.starts_with(begins));
     let line = line.unwrap_or_else(|| panic!("the README has no command {begins:?}"));
     line.split(['#', ';']).next().unwrap_or_default().trim().to_owned()

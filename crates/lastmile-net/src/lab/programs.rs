@@ -123,6 +123,8 @@ pub fn run_programs(
     config: ProgramsConfig,
     stop: &AtomicBool,
 ) -> Result<(Vec<ProgramEnd>, LabRun), LabRunError> {
+    let words = |program: &Program| program.command.iter().map(|word| expand(scenario, word)).collect();
+    let commands: Vec<Vec<String>> = programs.iter().map(words).collect::<Result<_, _>>()?;
     let wanted: Vec<usize> = (0..scenario.hosts.len()).collect();
     let ProgramsConfig { seed, prepare, series, apart, input, longest } = config;
     let plan = LabPlan { seed, hosts: &wanted, prepare, series, ..LabPlan::default() };
@@ -132,9 +134,8 @@ pub fn run_programs(
     let terminal = if input { Terminal::in_front() } else { None };
     let mut running: Vec<Running> = Vec::new();
     let began = Instant::now();
-    for (number, program) in programs.iter().enumerate() {
+    for (number, (program, words)) in programs.iter().zip(commands).enumerate() {
         let index = scenario.host(&program.host).ok_or_else(|| unknown(scenario, &program.host))?;
-        let words: Vec<String> = program.command.iter().map(|word| expand(scenario, word)).collect();
         let Some((name, arguments)) = words.split_first() else { continue };
         let mut command = Command::new(name);
         command.args(arguments);
@@ -187,10 +188,64 @@ pub fn run_programs(
     Ok((ends, lab.ran(&pump, lateness)?))
 }
 
-/// Replaces `{NAME}` by the address of the host of that name.
-fn expand(scenario: &Scenario, word: &str) -> String {
-    scenario
-        .hosts
-        .iter()
-        .fold(word.to_owned(), |word, host| word.replace(&format!("{{{}}}", host.name), &host.v4.to_string()))
+/// Replaces `{NAME}` by the address of the host of that name, and `{{NAME}}` by `{NAME}`. Other braces are a shell's, as in `${NAME}`, or a
+/// program's, unless a name alone stands in them.
+fn expand(scenario: &Scenario, word: &str) -> Result<String, LabRunError> {
+    let (mut expanded, mut rest) = (String::new(), word);
+    while let Some(at) = rest.find('{') {
+        let (before, braced) = rest.split_at(at);
+        expanded.push_str(before);
+        let open = if braced.starts_with("{{") { "{{" } else { "{" };
+        let close = if open == "{" { "}" } else { "}}" };
+        let is_name = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        };
+        let named = braced[open.len()..].split_once(close).filter(|(name, _)| is_name(name));
+        let Some((name, after)) = named.filter(|_| !before.ends_with('$')) else {
+            expanded.push_str(open);
+            rest = &braced[open.len()..];
+            continue;
+        };
+        match scenario.host(name) {
+            _ if open == "{{" => expanded += &format!("{{{name}}}"),
+            Some(host) => expanded += &scenario.hosts[host].v4.to_string(),
+            // A number counts repetitions in many programs' patterns.
+            None if name.parse::<u32>().is_ok() => expanded += &format!("{{{name}}}"),
+            None => {
+                let known: Vec<_> = scenario.hosts.iter().map(|host| format!("{{{}}}", host.name)).collect();
+                return Err(LabRunError::UnknownPlaceholder(name.to_owned(), known.join(", ")));
+            }
+        }
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_braces_are_addresses() {
+        let text = lastmile_sim::scenario::builtin_text("path").unwrap();
+        let scenario = Scenario::parse("path", text).unwrap();
+        let expanded = |word: &str| expand(&scenario, word).map_err(|error| error.to_string());
+        let address = scenario.hosts[scenario.host("receiver").unwrap()].v4;
+        for (word, wanted) in [
+            ("http://{receiver}:80/{receiver}", format!("http://{address}:80/{address}")),
+            (
+                "${receiver} {} a{3} { print $1 } {a,b} {",
+                "${receiver} {} a{3} { print $1 } {a,b} {".to_owned(),
+            ),
+            ("{{print}} {{receiver}}", "{print} {receiver}".to_owned()),
+        ] {
+            assert_eq!(expanded(word), Ok(wanted));
+        }
+        assert_eq!(
+            expanded("{nosuch}").unwrap_err(),
+            "{nosuch} in a command stands for no host's address: there are {sender}, {receiver}; {{nosuch}} stands for the text {nosuch}"
+        );
+    }
 }

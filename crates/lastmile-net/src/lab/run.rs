@@ -59,6 +59,11 @@ pub enum LabRunError {
     /// There is no such host.
     #[error("the scenario has no host {0:?}; it has {1}")]
     UnknownHost(String, String),
+    /// A word of a command names no host in braces.
+    #[error(
+        "{{{0}}} in a command stands for no host's address: there are {1}; {{{{{0}}}}} stands for the text {{{0}}}"
+    )]
+    UnknownPlaceholder(String, String),
     /// A thread of the lab panicked.
     #[error("a thread of the lab panicked; this is a defect of lastmile")]
     Panicked,

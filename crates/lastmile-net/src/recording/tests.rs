@@ -152,6 +152,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         (any::<usize>(), span()).prop_map(|(packets, lasts)| Refusal::TooLong { packets, lasts }),
         Just(Refusal::PeerSilent),
         any::<String>().prop_map(Refusal::PeerCannot),
+        any::<String>().prop_map(Refusal::PeerAbsent),
         any::<String>().prop_map(Refusal::Inconsistent),
     ]
 }

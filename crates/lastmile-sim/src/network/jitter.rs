@@ -60,7 +60,7 @@ impl Jitter {
             "normal" => Normal::read(given).map(Jitter::Normal),
             _ => {
                 let known = Jitter::described().map(|(kind, ..)| kind).to_vec();
-                return Err(ChoiceError::Unknown { what: "jitter", name: kind.to_owned(), known });
+                return Err(ChoiceError::unknown("jitter", kind, known, None));
             }
         };
         Ok(read.map_err(|error| error.of(kind))?)

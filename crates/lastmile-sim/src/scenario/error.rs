@@ -92,8 +92,12 @@ impl ScenarioFile<'_> {
     }
 
     pub(crate) fn toml_error(&self, error: &toml::de::Error) -> ScenarioError {
-        let reason = error.message().trim().replace('\n', "; ");
-        self.error(error.span().unwrap_or(0..0), reason)
+        let span = error.span().unwrap_or(0..0);
+        let reason = match (error.message().trim(), self.text.get(span.clone())) {
+            ("duplicate key", Some(key)) => format!("`{key}` is given twice in one table"),
+            (message, _) => message.replace('\n', "; "),
+        };
+        self.error(span, reason)
     }
 
     /// The path of the narrowest key or value that contains the span's start.

@@ -43,7 +43,10 @@ impl Override {
                 let at = table.get(step).map_or(0..0, Spanned::span);
                 let value = self.value().ok_or_else(|| refuse(name, "a table or list cannot be set"))?;
                 if table.get(step).is_some_and(|old| old.get_ref().is_table() || old.get_ref().is_array()) {
-                    return Err(refuse(name, "names a table or list; name a single value in it"));
+                    let why = "names a table or list; name a single value in it";
+                    let kind = table.get(step).and_then(|old| old.get_ref().get("kind")).is_some();
+                    let such = if kind { format!(", such as {}.kind", self.key) } else { String::new() };
+                    return Err(refuse(name, &format!("{why}{such}")));
                 }
                 table.insert(Spanned::new(at.clone(), DeString::Borrowed(step)), Spanned::new(at, value));
                 return Ok(());
@@ -73,7 +76,7 @@ impl Override {
                         _ => return Err(refuse(name, &format!("the list has no element {which:?}"))),
                     }
                 }
-                _ => return Err(refuse(name, &format!("{step:?} is no table"))),
+                _ => return Err(refuse(name, &format!("{step:?} is a single value here: set it whole"))),
             };
         }
         Err(refuse(name, "an empty key"))

@@ -76,7 +76,7 @@ fn overrides_that_fit_nowhere_say_so() {
         ("traffic.web.rate", "1 bit/s", ": traffic.web.rate: the list has no element \"web\""),
         ("traffic.cross", "1", ": traffic.cross: names an element of a list; name a single value in it"),
         ("traffic", "1", ": traffic: names a table or list; name a single value in it"),
-        ("name.x", "1", ": name.x: \"name\" is no table"),
+        ("name.x", "1", ": name.x: \"name\" is a single value here: set it whole"),
         ("name", "[1]", ": name: a table or list cannot be set"),
         ("link.0.rate", "0 bit/s", ":15: link[0].rate: a rate of zero carries nothing"),
     ] {

@@ -1,14 +1,13 @@
 //! Variants of a path (RFC 8868, section 4): another queue discipline, losses, and jitter.
 
 use lastmile::node::Ecn;
+use lastmile::options::Given;
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::link::Change;
 use lastmile_sim::network::loss::{Bernoulli, Loss};
 use lastmile_sim::network::queue::Discipline;
 use lastmile_sim::rng::Stream;
 use lastmile_sim::scenario::Scenario;
-use serde::Deserialize;
-use serde_json::json;
 
 use super::cases::Tested;
 use super::path::{Flow, Limit, Paths};
@@ -39,12 +38,8 @@ impl Variants {
     pub(super) fn new(queue: Option<&str>, loss: Option<f64>, jitter: bool) -> Result<Variants> {
         let usage = Error::Input;
         let discipline = |kind: &str| {
-            let known = Discipline::kinds().collect::<Vec<_>>().join(", ");
-            if !Discipline::kinds().any(|known| known == kind) {
-                return Err(usage(format!("--queue: there is no queue discipline {kind:?}; known: {known}")));
-            }
-            Discipline::deserialize(json!({ "kind": kind }))
-                .map_err(|error| usage(format!("--queue {kind}: {error}; name it in the scenario")))
+            let read = Discipline::read(kind, &Given::new());
+            read.map_err(|error| usage(format!("--queue: {error}")))
         };
         if let Some(wrong) = loss.filter(|share| !(0.0..=1.0).contains(share)) {
             return Err(usage(format!("--loss: a share, 0 to 1, not {wrong}")));
@@ -207,7 +202,7 @@ mod tests {
     #[test]
     fn variants_that_cannot_be_are_refused() {
         let said = |queue, loss| Variants::new(queue, loss, false).unwrap_err().to_string();
-        assert!(said(Some("fastest"), None).contains("no queue discipline \"fastest\"; known: drop-tail"));
+        assert!(said(Some("fastest"), None).contains("no discipline \"fastest\"; known: drop-tail"));
         assert!(said(None, Some(1.5)).contains("0 to 1, not 1.5"));
         let step = Variants::new(Some("step"), None, false).unwrap();
         let of = |set: Vec<Override>| Tested::load("rfc8867-5.1", set, &[]).unwrap();

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub(super) enum Kind {
 pub(super) struct Head {
     pub(super) lastmile: Kind,
     pub(super) version: String,
+    /// Which program made it, of a shard: programs of one version may be of different sources.
+    #[serde(default)]
+    pub(super) build: String,
     /// Those that ask for the study, of a shard.
     pub(super) arguments: Vec<String>,
     pub(super) shard: Shard,
@@ -44,7 +47,8 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn new(lastmile: Kind, shard: Shard, inputs: u64, runs: usize) -> Head {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Head { lastmile, version, arguments: Vec::new(), shard, inputs, runs }
+        let build = if lastmile == Kind::Shard { build() } else { String::new() };
+        Head { lastmile, version, build, arguments: Vec::new(), shard, inputs, runs }
     }
 
     /// The first line of a shard's file.
@@ -315,10 +319,37 @@ fn run_of(line: &[u8]) -> serde_json::Result<usize> {
     serde_json::from_slice::<Line<IgnoredAny>>(line).map(|line| line.run)
 }
 
+/// A hash of this program's file. It is in no program, so that builds stay reproducible.
+fn build() -> String {
+    let hash = || -> std::io::Result<u64> {
+        // Of the running program, also if its file was replaced meanwhile.
+        let own = File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
+        let (mut reader, mut hash) = (BufReader::with_capacity(1 << 16, own), BASIS);
+        loop {
+            let bytes = reader.fill_buf()?;
+            if bytes.is_empty() {
+                return Ok(hash);
+            }
+            hash = bytes.iter().copied().fold(hash, mixed);
+            let read = bytes.len();
+            reader.consume(read);
+        }
+    };
+    static BUILD: OnceLock<String> = OnceLock::new();
+    // A program that cannot read itself merges with its like alone.
+    BUILD.get_or_init(|| hash().map_or_else(|_| "unknown".to_owned(), |hash| format!("{hash:016x}"))).clone()
+}
+
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// A step of FNV-1a.
+fn mixed(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+}
+
 /// FNV-1a of some texts: enough to tell by accident that a journal is another study's.
 pub(crate) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
-    let byte = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    texts.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, text| byte(text.bytes().fold(hash, byte), 0xff))
+    texts.into_iter().fold(BASIS, |hash, text| mixed(text.bytes().fold(hash, mixed), 0xff))
 }
 
 #[cfg(test)]

@@ -229,11 +229,12 @@ impl Shards {
         for file in files {
             let (shown, head) = (file.display(), Head::read(file)?);
             let refused = |why: String| Err(Error::Input(format!("{shown}: {why}")));
-            let own = Head::new(Kind::Shard, head.shard, 0, 0).version;
-            if head.version != own {
+            let own = Head::new(Kind::Shard, head.shard, 0, 0);
+            if (&head.version, &head.build) != (&own.version, &own.build) {
                 return refused(format!(
-                    "it was made by lastmile {}, and this is lastmile {own}",
-                    head.version
+                    "it was made by lastmile {}, build {}, and this is lastmile {}, build {}: make and merge all shards by copies of \
+                     one program",
+                    head.version, head.build, own.version, own.build
                 ));
             }
             if let Some((other, first)) = all.first() {

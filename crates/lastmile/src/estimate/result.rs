@@ -414,6 +414,7 @@ codes! { Refusal:
     NotRecorded = "not-recorded",
     PeerSilent = "peer-silent",
     PeerCannot = "peer-cannot",
+    PeerAbsent = "peer-absent",
     Inconsistent = "inconsistent",
 }
 
@@ -502,7 +503,7 @@ pub enum Refusal {
         cleared: bool,
     },
     /// The next stream would go beyond the byte limit.
-    #[error("the next stream would go beyond the limit of {limit}; raise --max-bytes")]
+    #[error("the next stream would go beyond the limit of {limit}")]
     ByteLimit {
         /// The limit.
         limit: Bytes,
@@ -556,6 +557,9 @@ pub enum Refusal {
     /// The peer cannot do what this method needs.
     #[error("{0}")]
     PeerCannot(String),
+    /// Nothing listens there, or no way leads there: the network says so.
+    #[error("{0}")]
+    PeerAbsent(String),
     /// The stamps contradict each other.
     #[error("{0}")]
     Inconsistent(String),

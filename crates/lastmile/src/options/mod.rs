@@ -282,7 +282,7 @@ impl OptionError {
 #[non_exhaustive]
 pub enum ChoiceError {
     /// Nothing of that name is registered.
-    #[error("there is no {what} {name:?}; known: {}", known.join(", "))]
+    #[error("there is no {what} {name:?}{} known: {}", mean(meant.as_deref()), known.join(", "))]
     Unknown {
         /// Kind of entry looked for, such as "method".
         what: &'static str,
@@ -290,10 +290,31 @@ pub enum ChoiceError {
         name: String,
         /// The names that there are.
         known: Vec<&'static str>,
+        /// The one that is probably meant.
+        meant: Option<String>,
     },
     /// An option that it does not take, or not so.
     #[error(transparent)]
     Option(#[from] OptionError),
+}
+
+impl ChoiceError {
+    /// No entry of a kind is called `name`; `elsewhere` is the entry that other programs call so, in words.
+    pub fn unknown(
+        what: &'static str,
+        name: &str,
+        known: Vec<&'static str>,
+        elsewhere: Option<&str>,
+    ) -> ChoiceError {
+        let letters = |name: &str| name.replace(['-', '_', ' ', '+'], "").to_lowercase();
+        let spelled = known.iter().find(|known| letters(known) == letters(name));
+        let meant = spelled.map(|known| format!("{known:?}")).or_else(|| elsewhere.map(str::to_owned));
+        ChoiceError::Unknown { what, name: name.to_owned(), known, meant }
+    }
+}
+
+fn mean(meant: Option<&str>) -> String {
+    meant.map_or_else(|| ";".to_owned(), |meant| format!(": did you mean {meant}?"))
 }
 
 /// An entry of a [`Registry`]: it has a name and declares its options.
@@ -343,10 +364,8 @@ impl<E: Entry> Registry<E> {
     /// # Errors
     /// There is none.
     pub fn find(&self, name: &str) -> Result<&'static E, ChoiceError> {
-        self.iter().copied().find(|entry| entry.name() == name).ok_or_else(|| ChoiceError::Unknown {
-            what: E::WHAT,
-            name: name.to_owned(),
-            known: self.iter().map(|entry| entry.name()).collect(),
+        self.iter().copied().find(|entry| entry.name() == name).ok_or_else(|| {
+            ChoiceError::unknown(E::WHAT, name, self.iter().map(|entry| entry.name()).collect(), None)
         })
     }
 

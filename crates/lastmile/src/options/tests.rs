@@ -31,6 +31,7 @@ fn read(text: &str) -> Result<Config, String> {
 
 #[test]
 fn every_kind_is_read_as_it_is_written() {
+    assert_eq!(read("share=25%").unwrap().share, 0.25);
     let all = "count=10, share=0.25, size=700 B, rate=1.5 Mbit/s, gap=20 us, faithful=true";
     let config = read(all).unwrap();
     assert_eq!(

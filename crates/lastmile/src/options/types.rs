@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use super::{Kind, Scalar};
 use crate::time::Span;
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, Rate, Share};
 
 /// A type that an option's value can have.
 pub trait OptionType: Sized {
@@ -74,7 +74,8 @@ option_type! {
     f64, Number, |given| match given {
         Scalar::Number(n) => Some(*n),
         Scalar::Count(n) => Some(*n as f64),
-        _ => None,
+        Scalar::Text(text) => text.parse().ok().map(|Share(n)| n),
+        Scalar::Flag(_) => None,
     }, |n| Scalar::Number(*n);
     Bytes, Bytes, quantity, |size| Scalar::Text(size.to_string());
     Rate, Rate, quantity, |rate| Scalar::Text(rate.to_string());

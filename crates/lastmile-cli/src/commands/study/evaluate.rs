@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::shell::exit::Exit;
 use crate::shell::experiment::ExperimentArgs;
+use crate::shell::options::share;
 use crate::shell::progress::audience;
 use crate::shell::replace::{self, replace};
 use crate::shell::scenarios::replaced;
@@ -42,8 +43,8 @@ pub(crate) struct Args {
     /// Queue discipline of the links that limit the tested streams, such as fq-codel or pie
     #[arg(long, value_name = "KIND")]
     queue: Option<String>,
-    /// Share of packets that these links lose at random, such as 0.01
-    #[arg(long, value_name = "SHARE")]
+    /// Share of packets that these links lose at random, such as 0.01 or 1%
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     loss: Option<f64>,
     /// Jitter on the way of every flow (RFC 8868, section 4.5: up to 15 ms, without reordering)
     #[arg(long)]
@@ -75,7 +76,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let evaluation = Evaluation::new(&Request {
         scenarios: args.scenario,
-        overrides: args.set.iter().map(|set| replaced(set)).collect::<anyhow::Result<_>>()?,
+        overrides: replaced(&args.set)?,
         streams: args.stream,
         controllers: args.controllers,
         queue: args.queue,

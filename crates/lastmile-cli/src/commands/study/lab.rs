@@ -19,6 +19,7 @@ use crate::files::outputs::OutputArgs;
 use crate::roles;
 use crate::shell::exit::Exit;
 use crate::shell::options::{KERNEL_NOISE, seconds};
+use crate::shell::progress::Progress;
 use crate::shell::scenarios::ScenarioArgs;
 use crate::shell::{WIDTH, scenarios, signals};
 
@@ -66,6 +67,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (ends, run) = if programs.is_empty() {
         let make = Makers::registered(KERNEL_NOISE, seed);
         let config = LabConfig { seed, realtime: args.realtime, hooks };
+        let most = scenario.duration;
+        let _shown = Progress::waiting(&format!("{}, {most} at most, runs for", scenario.name));
         (Vec::new(), run_lab(&scenario, &make, config, signals::stop()).map_err(blame)?)
     } else {
         let longest = args.max_seconds.map(Duration::from_secs_f64);
@@ -108,8 +111,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     written?;
     let failed: Vec<String> = ends.iter().filter(|end| end.failed()).map(failure).collect();
+    // The lab ends with the last program, and stops the others then.
+    let cut_off = args.max_seconds.filter(|_| ends.last().is_some_and(|end| end.stopped));
     match () {
         () if interrupted => Ok(Some(Exit::Interrupted)),
+        () if cut_off.is_some() => {
+            let limit = Span::from_secs_f64(cut_off.unwrap_or_default());
+            let running: Vec<_> = ends.iter().filter(|end| end.stopped).map(named).collect();
+            let why = anyhow!("--max-seconds {limit} ended what still ran: {}", running.join(", "));
+            Err(Exit::NoResult.blame(why))
+        }
         () if !failed.is_empty() => Err(Exit::NoResult.blame(anyhow!("{}", failed.join("; ")))),
         () if run.lateness.refused.is_some() => Ok(Some(Exit::NoResult)),
         // Programs ran instead of the scenario's own endpoints.
@@ -134,14 +145,17 @@ fn ended(end: &ProgramEnd) -> String {
     }
 }
 
+/// A program and its host.
+fn named(end: &ProgramEnd) -> String {
+    format!("{} in {}", end.command.first().map_or("", String::as_str), end.host)
+}
+
 /// A program's failure: its name, its host, and the exit code or signal.
 fn failure(end: &ProgramEnd) -> String {
-    let program = end.command.first().map_or("", String::as_str);
+    let (program, code) = (named(end), end.exit_code);
     match end.signal {
-        Some(signal) => {
-            format!("{program} in {} was ended by {signal}, exit code {}", end.host, end.exit_code)
-        }
-        None => format!("{program} in {} ended with exit code {}", end.host, end.exit_code),
+        Some(signal) => format!("{program} was ended by {signal}, exit code {code}"),
+        None => format!("{program} ended with exit code {code}"),
     }
 }
 
@@ -201,7 +215,9 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
 pub(crate) fn blame(error: LabRunError) -> anyhow::Error {
     match error {
         LabRunError::Run(error) => scenarios::blame(error),
-        LabRunError::UnknownHost(..) | LabRunError::Lab(LabError::Start { .. }) => Exit::Usage.blame(error),
+        LabRunError::UnknownHost(..)
+        | LabRunError::UnknownPlaceholder(..)
+        | LabRunError::Lab(LabError::Start { .. }) => Exit::Usage.blame(error),
         _ => Exit::Machine.blame(error),
     }
 }

@@ -11,8 +11,8 @@ use crate::shell::exit::Exit;
 
 /// Join the shards of `sweep`, `evaluate`, `reproduce` or `paths`
 ///
-/// The result is what the same command gives without --shard, byte for byte. The files must be all shards of one command, made by this
-/// version of the program. Scenario files that the command names are read again, so call it in the folder where the shards were run.
+/// The result is what the same command gives without --shard, byte for byte. The files must be all shards of one command, made by copies of
+/// this program. Scenario files that the command names are read again, so call it in the folder where the shards were run.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Files of all shards, in any order

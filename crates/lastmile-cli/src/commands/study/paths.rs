@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_delimiter = ',')]
     only: Vec<usize>,
     /// Print the scenario of the path with this number, for `lastmile sim`; --without applies
-    #[arg(long, value_name = "N", conflicts_with_all = ["list", "json", "report", "only"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["list", "json", "report", "only", "shard", "output"])]
     show: Option<usize>,
     /// Print each silent wrong number, with the features without which it is right
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! `lastmile reproduce PAPER`: a paper's tables, figures and claims again, beside what the paper has.
 
+use anyhow::anyhow;
 use lastmile_study::papers::{self, PAPERS, Request, page, reproduce};
 
 use crate::shell::exit::Exit;
@@ -16,8 +17,8 @@ use crate::shell::shard::ShardArgs;
 pub(crate) struct Args {
     /// Name of the paper; without it the command lists the papers
     paper: Option<String>,
-    /// List the paper's tables and figures, with those that can be made
-    #[arg(long)]
+    /// List the paper's tables and figures, with those that can be made; -v has all of each
+    #[arg(long, conflicts_with_all = ["shard", "output"])]
     list: bool,
     /// Make only these items of --list, separated by commas
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
@@ -40,6 +41,10 @@ impl Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let Some(name) = &args.paper else {
+        if args.shard.output().is_some() {
+            return Err(Exit::Usage
+                .blame(anyhow!("-o and --shard need a PAPER to make: without it the papers are listed")));
+        }
         let (json, text) = papers::papers();
         args.experiment.shown.print.show(&json, &text.into())?;
         return Ok(None);
@@ -47,7 +52,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let paper = PAPERS.find(name).map_err(|error| Exit::Usage.blame(error))?;
     if args.list {
         let (json, text) = papers::list(paper);
-        args.experiment.shown.print.show(&json, &text.into())?;
+        args.experiment.shown.print.show(&json, &text)?;
         return Ok(None);
     }
     args.experiment.shown.check(args.shard.output())?;

@@ -9,6 +9,7 @@ use lastmile_study::fleet::Fleet;
 use lastmile_study::scenarios;
 use lastmile_study::sweep::{self, Parameter, Sweep, Written};
 
+use crate::shell::Standard;
 use crate::shell::exit::Exit;
 use crate::shell::experiment::Threads;
 use crate::shell::progress::audience;
@@ -76,7 +77,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return args.shard.done();
     }
     match args.shard.output() {
-        None => drop(written.write(&mut BufWriter::new(stdout().lock()), format)?),
+        None => drop(written.write(&mut BufWriter::new(Standard(stdout())), format)?),
         Some(path) => {
             let mut results = 0;
             let done = replace(path, |file| {

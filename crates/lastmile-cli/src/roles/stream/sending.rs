@@ -46,6 +46,7 @@ pub(crate) struct Sending {
     layer: &'static str,
     packets: u64,
     acknowledged: u64,
+    unaccounted: u64,
     lost: Option<u64>,
     loss: Option<f64>,
     lost_congestion: Option<u64>,
@@ -77,6 +78,9 @@ pub(crate) struct Sending {
     /// Round-trip times that were reported: their sum and number.
     #[serde(skip)]
     rtts: (Span, u32),
+    /// When the last report came, seconds after the first packet.
+    #[serde(skip)]
+    heard: f64,
     #[serde(skip)]
     last_rtt: Option<Span>,
     #[serde(skip)]
@@ -109,6 +113,7 @@ impl Sending {
             layer: "ip",
             packets: 0,
             acknowledged: 0,
+            unaccounted: 0,
             lost: None,
             loss: None,
             lost_congestion: None,
@@ -135,6 +140,7 @@ impl Sending {
             began: Time::ZERO,
             before: (Time::ZERO, Sent::default()),
             rtts: (Span::ZERO, 0),
+            heard: 0.0,
             last_rtt: None,
             discriminates: control
                 .is_some_and(|control| control.classifier.is_some() && !control.at_receiver()),
@@ -162,6 +168,7 @@ impl Sending {
                 self.lost =
                     self.lost.filter(|_| self.counts).or_else(|| Some(u64::try_from(*lost).unwrap_or(0)));
                 self.jitter_s = Some(jitter.as_secs_f64());
+                self.heard = (event.at - self.began).as_secs_f64();
                 self.last_rtt = rtt.or(self.last_rtt);
                 if let Some(rtt) = *rtt {
                     self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
@@ -175,8 +182,8 @@ impl Sending {
             Decision::MediaEnded { why, sent } => {
                 self.ended = Some(*why);
                 self.count(sent);
-                self.loss =
-                    self.lost.filter(|_| self.packets > 0).map(|lost| lost as f64 / self.packets as f64);
+                let known = self.packets - self.unaccounted;
+                self.loss = self.lost.filter(|_| known > 0).map(|lost| lost as f64 / known as f64);
                 self.refused = self.why_not();
                 None
             }
@@ -224,6 +231,10 @@ impl Sending {
 
     fn count(&mut self, sent: &Sent) {
         (self.packets, self.acknowledged, self.marked) = (sent.packets, sent.acknowledged, sent.marked);
+        self.unaccounted = sent.packets.saturating_sub(sent.reported);
+        if sent.feedback_packets > self.feedback_packets {
+            self.heard = self.heard.max(self.seconds);
+        }
         if self.counts && sent.acknowledged > 0 {
             self.lost = Some(sent.lost - sent.late.min(sent.lost));
             self.lost_late = Some(sent.late);
@@ -253,7 +264,12 @@ impl Sending {
         let capacity = self.capacity_bps.map(|bps| megabits(bps as f64));
         let above = self.capacity_above_bps.map(|bps| format!("> {}", megabits(bps as f64)));
         let cells = [
-            Some(format!("{:.0}", self.seconds)),
+            // The last line is of less than a second.
+            Some(format!(
+                "{:.*}",
+                usize::from((self.seconds - self.seconds.round()).abs() >= 0.05),
+                self.seconds
+            )),
             Some(megabits(self.target_bps as f64)),
             Some(megabits(rate(sent.bytes, before.bytes))),
             (sent.acknowledged > 0).then(|| megabits(received)),
@@ -274,6 +290,18 @@ impl Sending {
         let late = self.lost_late.filter(|late| *late > 0);
         let late = late.map_or_else(String::new, |late| format!("; {late} of them came late"));
         Some(format!("{congestion} congestion, {wireless} wireless{late}"))
+    }
+
+    /// Packets of whose fate no report tells, of a stream that ended since none came.
+    fn unknown(&self) -> Option<String> {
+        let why = match self.ended? {
+            End::NoFeedback => "the receiver fell silent",
+            End::PeerLeft => "the receiver left",
+            End::PortClosed | End::Unreachable => "the receiver is gone",
+            _ => return None,
+        };
+        let (unknown, second) = (self.unaccounted, self.heard);
+        (unknown > 0).then(|| format!("; {unknown} unknown after second {second:.1}: {why}"))
     }
 
     /// The party to blame for an end that was not as asked, and advice.
@@ -387,7 +415,12 @@ impl Sending {
                 rate(self.sent_bps),
                 Rate::ip(self.target_bps)
             ),
-            format!("packets: {} sent, {lost} ({}){judged}", self.packets, percent(self.loss)),
+            format!(
+                "packets: {} sent, {lost} ({}){judged}{}",
+                self.packets,
+                percent(self.loss),
+                self.unknown().unwrap_or_default()
+            ),
             format!("round trip: {mean}, from {least} to {most} by the receiver's reports"),
             format!("jitter: {}; ECN marks: {}", milliseconds(self.jitter_s), self.marked),
         ];
@@ -456,6 +489,11 @@ mod tests {
         let cells: Vec<_> = line.split_whitespace().collect();
         assert_eq!(cells, ["2", "1.00", "0.00", "0.00", "-", "-", "29", "26"]);
         let wanted = "packets: 900 sent, 29 lost (-); classified: 11 congestion, 26 wireless; 8 of\n  them came late\n";
+        assert!(sending.lines().contains(wanted), "{}", sending.lines());
+        // The receiver falls silent after the report of second 2, and reports told of 860 packets.
+        let sent = Sent { reported: 860, ..sent };
+        sending.take(&event(3, Decision::MediaEnded { why: End::NoFeedback, sent }));
+        let wanted = "packets: 900 sent, 29 lost (3.37 %); classified: 11 congestion, 26 wireless; 8\n  of them came late; 40 unknown after second 2.0: the receiver fell silent\n";
         assert!(sending.lines().contains(wanted), "{}", sending.lines());
     }
 }

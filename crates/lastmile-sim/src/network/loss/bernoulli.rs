@@ -5,12 +5,14 @@ use serde::Deserialize;
 use super::{Air, Parameters, State};
 use crate::network::config_error::{ConfigError, probability};
 use crate::rng::Stream;
+use crate::text;
 
 /// Losses that know nothing of each other.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bernoulli {
     /// The probability that a packet is lost.
+    #[serde(deserialize_with = "text::share")]
     pub rate: f64,
 }
 

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::{Air, Parameters, State};
 use crate::network::config_error::{ConfigError, probability, require};
 use crate::rng::Stream;
+use crate::text;
 
 /// The Gilbert-Elliott channel. The chain starts in its stationary state and moves after each packet.
 ///
@@ -14,14 +15,16 @@ use crate::rng::Stream;
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
     /// Probability to change from good to bad.
+    #[serde(deserialize_with = "text::share")]
     pub p: f64,
     /// Probability to change from bad to good.
+    #[serde(deserialize_with = "text::share")]
     pub r: f64,
     /// Probability that a packet in the good state arrives.
-    #[serde(default = "super::one")]
+    #[serde(default = "super::one", deserialize_with = "text::share")]
     pub k: f64,
     /// Probability that a packet in the bad state arrives.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text::share")]
     pub h: f64,
 }
 

@@ -22,10 +22,10 @@ pub struct MarkovTime {
     #[serde(deserialize_with = "text::unit")]
     pub bad: Span,
     /// Probability that a packet is lost which meets no bad moment.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text::share")]
     pub loss_good: f64,
     /// Probability that a packet is lost which meets a bad moment.
-    #[serde(default = "super::one")]
+    #[serde(default = "super::one", deserialize_with = "text::share")]
     pub loss_bad: f64,
     /// Moments of a packet that count.
     #[serde(default)]

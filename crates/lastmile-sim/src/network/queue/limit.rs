@@ -6,7 +6,9 @@ use lastmile::options::{Kind, OptionType, Scalar};
 use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
 
-/// The most that may wait. In files "50 packets" or "60 kB".
+use super::Discipline;
+
+/// The most that may wait. In files "50 packets", "50p" or "60 kB".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// So many packets of whatever size.
@@ -51,16 +53,33 @@ impl QueueLimit {
 }
 
 /// A text that is no queue limit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a queue limit such as \"60 kB\" or \"50 packets\"")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseQueueLimitError(String);
+
+impl core::error::Error for ParseQueueLimitError {}
+
+impl core::fmt::Display for ParseQueueLimitError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (text, number) = (&self.0, self.0.trim());
+        if number.parse::<u64>().is_ok() {
+            return write!(
+                f,
+                "{text:?} has no unit: type \"{number} packets\", {number}B for bytes or {number}kB"
+            );
+        }
+        write!(f, "{text:?} is not a queue limit such as \"60 kB\" or \"50 packets\"")?;
+        match Discipline::kinds().any(|kind| kind == number) {
+            true => f.write_str("; a discipline stands in the key `discipline`"),
+            false => Ok(()),
+        }
+    }
+}
 
 impl FromStr for QueueLimit {
     type Err = ParseQueueLimitError;
     fn from_str(text: &str) -> Result<QueueLimit, ParseQueueLimitError> {
         let trimmed = text.trim();
-        let packets = trimmed.strip_suffix("packets").or_else(|| trimmed.strip_suffix("packet"));
-        match packets {
+        match ["packets", "packet", "p"].iter().find_map(|unit| trimmed.strip_suffix(unit)) {
             Some(number) => number.trim().parse().map(QueueLimit::Packets).ok(),
             None => text.parse().map(QueueLimit::Bytes).ok(),
         }

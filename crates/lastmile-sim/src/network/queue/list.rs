@@ -56,7 +56,7 @@ macro_rules! disciplines {
                     $($(#[$attr])* $name::KIND => $name::read(given).map(Discipline::from),)+
                     _ => {
                         let known = Discipline::described().map(|(kind, ..)| kind).collect();
-                        return Err(ChoiceError::Unknown { what: "discipline", name: kind.to_owned(), known });
+                        return Err(ChoiceError::unknown("discipline", kind, known, elsewhere(kind)));
                     }
                 };
                 Ok(read.map_err(|error| error.of(kind))?)

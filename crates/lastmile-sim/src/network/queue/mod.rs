@@ -120,6 +120,16 @@ impl Default for Discipline {
     }
 }
 
+/// The part of a link that `tc` calls a discipline of that name.
+fn elsewhere(kind: &str) -> Option<&'static str> {
+    match kind.to_lowercase().as_str() {
+        "fifo" | "pfifo" | "bfifo" | "pfifo_fast" | "droptail" => Some("\"drop-tail\""),
+        "tbf" => Some("the link's `shaper`"),
+        "netem" => Some("the link's `delay`, `jitter` and `losses`"),
+        _ => None,
+    }
+}
+
 impl Discipline {
     /// The kinds that files may name.
     pub fn kinds() -> impl Iterator<Item = String> {

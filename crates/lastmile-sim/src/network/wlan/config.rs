@@ -72,6 +72,7 @@ pub struct StationChange {
     #[serde(deserialize_with = "text::optional")]
     pub down_rate: Option<Rate>,
     /// [`StationConfig::frame_error`], both ways.
+    #[serde(deserialize_with = "text::some_share")]
     pub frame_error: Option<f64>,
     /// [`ChannelConfig::distance_m`](ChannelConfig::distance_m), which from then on counts instead of a
     /// given SNR.
@@ -119,8 +120,10 @@ pub struct StationConfig {
     pub queue: u32,
     /// The share of its data frames, both ways, that noise destroys, each independently, beside what
     /// [`channel`](StationConfig::channel) destroys.
+    #[serde(deserialize_with = "text::share")]
     pub frame_error: f64,
     /// The same for frames to it, where it differs.
+    #[serde(deserialize_with = "text::some_share")]
     pub down_frame_error: Option<f64>,
     /// Path loss and noise; without it only [`frame_error`](StationConfig::frame_error) counts.
     pub channel: Option<ChannelConfig>,

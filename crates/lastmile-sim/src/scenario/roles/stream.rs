@@ -112,6 +112,7 @@ pub(crate) struct RawStream {
     receipt_times: bool,
     #[serde(default, deserialize_with = "text::some_not_negative")]
     retransmit: Option<Span>,
+    #[serde(default, deserialize_with = "text::some_share")]
     retransmit_share: Option<f64>,
     #[serde(default)]
     circuit_breakers: bool,

@@ -232,7 +232,7 @@ fn fewer_bytes_are_fewer_trains_and_none_are_a_refusal() {
     assert_eq!((records.len(), capacity(&decisions).1), (2, vec![WarningCode::Partial]));
     assert!(cost(&decisions).bytes_received < Bytes(100_000));
     let (decisions, _) = server.run(|config| config.max_bytes = Bytes(40_000));
-    assert!(refusal(&decisions).contains("raise --max-bytes"));
+    assert!(refusal(&decisions).contains("beyond the limit of"));
 }
 
 #[test]

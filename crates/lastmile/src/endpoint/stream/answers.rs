@@ -82,6 +82,7 @@ impl Sender {
             self.sent.impossible_reports += 1;
             return;
         }
+        self.sent.reported = self.sent.reported.max(u64::from(block.highest) + 1);
         let stamp = middle(ntp(self.config.epoch, now));
         let since = stamp.wrapping_sub(block.last_report);
         // Only a report that this end sent is answered, and not before it left.
@@ -171,11 +172,13 @@ impl Sender {
 
     /// Takes note that a packet arrived, of those that were sent. True if that was not known.
     fn acknowledge(&mut self, low: u16, ecn: Ecn) -> bool {
+        let newest = self.sent.packets.checked_sub(1).and_then(|last| nearest(last, low));
         let Some(packet) = self.awaited(low) else { return false };
         // A copy of it may come without the mark.
         let known = packet.arrived.filter(|known| *known == Ecn::Ce).unwrap_or(ecn);
         let (size, before) = (packet.size, packet.arrived.replace(known));
         if before.is_none() {
+            self.sent.reported = self.sent.reported.max(newest.map_or(0, |number| number + 1));
             self.sent.acknowledged += 1;
             self.sent.acknowledged_bytes += size;
         }

@@ -29,7 +29,10 @@ pub struct Sent {
     pub retransmitted_bytes: Bytes,
     /// Packets that feedback said arrived; none where it tells of sums alone (`tfrc(form=receiver)`).
     pub acknowledged: u64,
-    /// Their bytes.
+    /// Packets up to the newest one that any report tells of. The fate of later ones is not known.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub reported: u64,
+    /// Bytes of those acknowledged.
     pub acknowledged_bytes: Bytes,
     /// Of these, packets with a mark of congestion.
     pub marked: u64,

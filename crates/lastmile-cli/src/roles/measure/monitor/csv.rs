@@ -9,8 +9,9 @@ use lastmile::endpoint::measure::Row;
 use lastmile::estimate::Quantity;
 use lastmile::report::Direction;
 
-use super::Told;
+use super::{Told, Verdict};
 use crate::shell::exit::Exit;
+use crate::shell::replace::unwritable;
 
 const QUANTITIES: [Quantity; 5] = [
     Quantity::Capacity,
@@ -20,34 +21,61 @@ const QUANTITIES: [Quantity; 5] = [
     Quantity::ShortestExchange,
 ];
 
+/// One direction of a round.
+struct Seen<'a> {
+    told: &'a Told<'a>,
+    direction: Direction,
+    rows: Vec<&'a Row>,
+    /// A direction has its own end, if the session came so far.
+    verdict: Verdict,
+}
+
+/// A column: its name, and a row's cell, empty where there is no number.
+type Column = (&'static str, fn(&Seen<'_>) -> String);
+/// The same of a quantity.
+type Number = (&'static str, fn(&Row) -> String);
+
 /// Columns before those of the quantities.
-const ROUND: [&str; 14] = [
-    "time",
-    "version",
-    "schema",
-    "round",
-    "missed",
-    "host",
-    "local",
-    "peer",
-    "method",
-    "direction",
-    "exit_code",
-    "code",
-    "error",
-    "rtt_seconds",
+const ROUND: [Column; 14] = [
+    ("time", |seen| seen.told.time.clone()),
+    ("version", |_| super::VERSION.to_owned()),
+    ("schema", |_| lastmile::SCHEMA.to_string()),
+    ("round", |seen| seen.told.number.to_string()),
+    ("missed", |seen| seen.told.missed.to_string()),
+    ("host", |seen| seen.told.host.to_owned()),
+    ("local", |seen| text(seen.told.round.as_ref().and_then(|round| round.local))),
+    ("peer", |seen| text(seen.told.round.as_ref().map(|round| round.peer))),
+    ("method", |seen| seen.told.method.to_owned()),
+    ("direction", |seen| seen.direction.to_string()),
+    ("exit_code", |seen| seen.verdict.exit_code().to_string()),
+    ("code", |seen| text(seen.verdict.code.as_ref())),
+    ("error", |seen| text(seen.verdict.error.as_ref())),
+    ("rtt_seconds", |seen| text(seen.told.round.as_ref().and_then(|round| round.rtt))),
 ];
 
-/// Columns after those of the quantities.
-const COST: [&str; 4] = ["codes", "seconds", "bytes", "bytes_received"];
+/// Columns of each quantity, behind its name.
+const NUMBERS: [Number; 4] = [
+    ("bps", |row| text(row.rate_bps)),
+    ("low_bps", |row| text(row.interval.map(|interval| interval.low_bps))),
+    ("high_bps", |row| text(row.interval.map(|interval| interval.high_bps))),
+    ("more_than_bps", |row| text(row.more_than_bps)),
+];
+
+/// Columns after those of the quantities. Costs of a session add up to those of its last result.
+const COST: [Column; 4] = [
+    ("codes", |seen| seen.codes()),
+    ("seconds", |seen| text(seen.rows.last().map(|row| row.cost.seconds))),
+    ("bytes", |seen| text(seen.rows.last().map(|row| row.cost.bytes))),
+    ("bytes_received", |seen| text(seen.rows.last().map(|row| row.cost.bytes_received))),
+];
 
 fn header() -> Vec<String> {
     let of = |quantity: &Quantity| {
         let name = super::snake(*quantity);
-        ["bps", "low_bps", "high_bps", "more_than_bps"].map(|what| format!("{name}_{what}"))
+        NUMBERS.map(|(number, _)| format!("{name}_{number}"))
     };
-    let round = ROUND.iter().map(|name| (*name).to_owned());
-    let cost = COST.iter().map(|name| (*name).to_owned());
+    let round = ROUND.iter().map(|(name, _)| (*name).to_owned());
+    let cost = COST.iter().map(|(name, _)| (*name).to_owned());
     round.chain(QUANTITIES.iter().flat_map(of)).chain(cost).collect()
 }
 
@@ -55,54 +83,43 @@ fn text<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// The row of one direction of a round; its numbers are empty where there are none.
-fn row(told: &Told<'_>, direction: Direction) -> Vec<String> {
-    let round = told.round.as_ref();
-    let rows: Vec<&Row> =
-        round.iter().flat_map(|round| &round.rows).filter(|row| row.direction == direction).collect();
-    // A direction has its own end, if the session came so far.
-    let verdict = round.map_or_else(|| told.verdict.clone(), |round| round.verdict(Some(direction)));
-    let mut cells = vec![
-        told.time.clone(),
-        super::VERSION.to_owned(),
-        lastmile::SCHEMA.to_string(),
-        told.number.to_string(),
-        told.missed.to_string(),
-        told.host.to_owned(),
-        text(round.and_then(|round| round.local)),
-        text(round.map(|round| round.peer)),
-        told.method.to_owned(),
-        direction.to_string(),
-        verdict.exit_code().to_string(),
-        text(verdict.code),
-        text(verdict.error),
-        text(round.and_then(|round| round.rtt)),
-    ];
-    for quantity in QUANTITIES {
-        let found = rows.iter().find(|row| row.quantity == Some(quantity));
-        cells.push(text(found.and_then(|row| row.rate_bps)));
-        cells.push(text(found.and_then(|row| row.interval).map(|interval| interval.low_bps)));
-        cells.push(text(found.and_then(|row| row.interval).map(|interval| interval.high_bps)));
-        cells.push(text(found.and_then(|row| row.more_than_bps)));
+impl<'a> Seen<'a> {
+    fn new(told: &'a Told<'a>, direction: Direction) -> Seen<'a> {
+        let round = told.round.as_ref();
+        let rows =
+            round.iter().flat_map(|round| &round.rows).filter(|row| row.direction == direction).collect();
+        let verdict = round.map_or_else(|| told.verdict.clone(), |round| round.verdict(Some(direction)));
+        Seen { told, direction, rows, verdict }
     }
-    let mut codes: Vec<&str> = Vec::new();
-    for code in rows.iter().filter(|row| row.refused.is_none()).filter_map(|row| row.code.as_deref()) {
-        codes.extend(code.split(' ').filter(|code| !codes.contains(code)).collect::<Vec<_>>());
+
+    fn codes(&self) -> String {
+        let mut codes: Vec<&str> = Vec::new();
+        let warned = self.rows.iter().filter(|row| row.refused.is_none());
+        for code in warned.filter_map(|row| row.code.as_deref()).flat_map(|code| code.split(' ')) {
+            if !codes.contains(&code) {
+                codes.push(code);
+            }
+        }
+        codes.join(" ")
     }
-    cells.push(codes.join(" "));
-    // Costs of a session add up to those of its last result.
-    let cost = rows.last().map(|row| row.cost);
-    cells.push(text(cost.map(|cost| cost.seconds)));
-    cells.push(text(cost.map(|cost| cost.bytes)));
-    cells.push(text(cost.map(|cost| cost.bytes_received)));
-    cells
+
+    fn cells(&self) -> Vec<String> {
+        let of = |quantity: &Quantity| {
+            let found = self.rows.iter().find(|row| row.quantity == Some(*quantity));
+            NUMBERS.map(|(_, cell)| found.map(|row| cell(row)).unwrap_or_default())
+        };
+        let round = ROUND.iter().map(|(_, cell)| cell(self));
+        let cost = COST.iter().map(|(_, cell)| cell(self));
+        round.chain(QUANTITIES.iter().flat_map(of)).chain(cost).collect()
+    }
 }
 
 /// Opens the file for one writer at a time, with its header: written if the file is empty, else compared. A torn last row,
 /// left by a program that was killed, is cut off.
 fn open(path: &Path) -> anyhow::Result<File> {
     let cannot = || format!("cannot write {}", path.display());
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).with_context(cannot)?;
+    let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
+    let mut file = opened.map_err(|error| unwritable(path, &error))?;
     if !file.metadata().with_context(cannot)?.is_file() {
         return Err(Exit::Usage.blame(anyhow!("cannot write {}: it is no ordinary file", path.display())));
     }
@@ -160,7 +177,7 @@ pub(super) fn check(path: &Path) -> anyhow::Result<()> {
 
 /// Appends a round, in one write, so that several programs may share the file.
 pub(super) fn append(path: &Path, told: &Told<'_>) -> anyhow::Result<()> {
-    let rows = told.directions.iter().map(|direction| line(&row(told, *direction)));
+    let rows = told.directions.iter().map(|direction| line(&Seen::new(told, *direction).cells()));
     let rows = rows.collect::<anyhow::Result<Vec<_>>>()?.concat();
     open(path)?.write_all(&rows).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -36,7 +36,7 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Monitoring", requires = "every")]
     count: Option<u64>,
     /// Most bytes in any hour, both directions together; a round that would not fit is skipped
-    #[arg(long, value_name = "BYTES", help_heading = "Monitoring", requires = "every")]
+    #[arg(long, value_name = "BYTES", value_parser = budget, help_heading = "Monitoring", requires = "every")]
     max_bytes_per_hour: Option<Bytes>,
     /// Append a row for each round and direction to FILE
     #[arg(long, value_name = "FILE", help_heading = "Monitoring", requires = "every")]
@@ -44,6 +44,15 @@ pub(crate) struct MonitorArgs {
     /// Keep the last round in FILE, for the textfile collector of Prometheus's node-exporter
     #[arg(long, value_name = "FILE", help_heading = "Monitoring", requires = "every")]
     prom: Option<PathBuf>,
+}
+
+/// A budget into which some round fits.
+fn budget(text: &str) -> Result<Bytes, String> {
+    match text.parse::<Bytes>() {
+        Ok(Bytes::ZERO) => Err("no round costs nothing: leave the option out for no limit".to_owned()),
+        Ok(budget) => Ok(budget),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// A session that came to an end.
@@ -105,6 +114,18 @@ impl Verdict {
         Verdict { exit: Some(exit), code: Some(code.to_owned()), error: Some(error) }
     }
 
+    /// Of a round for which no session could begin.
+    fn of(error: &anyhow::Error) -> Verdict {
+        let exit = exit::of(error);
+        Verdict::new(exit, exit.word(), exit::one_line(error))
+    }
+
+    fn write(&self, all: &mut Map<String, Value>) {
+        all.insert("exit_code".into(), json!(self.exit_code()));
+        all.insert("code".into(), json!(self.code));
+        all.insert("error".into(), json!(self.error));
+    }
+
     fn exit_code(&self) -> u8 {
         self.exit.map_or(0, |exit| exit as u8)
     }
@@ -117,6 +138,26 @@ fn head(time: &str, host: &str) -> Map<String, Value> {
     all.insert("time".into(), json!(time));
     all.insert("host".into(), json!(host));
     all
+}
+
+/// The document of a session that could not begin.
+fn empty(time: &str, host: &str) -> Map<String, Value> {
+    let mut all = head(time, host);
+    for missing in ["local", "peer", "rtt_seconds"] {
+        all.insert(missing.into(), Value::Null);
+    }
+    all.insert("options".into(), json!({}));
+    for empty in ["results", "warnings", "warning_codes"] {
+        all.insert(empty.into(), json!([]));
+    }
+    all
+}
+
+/// The same with the reason, as it is printed.
+pub(crate) fn failed(time: &str, host: &str, error: &anyhow::Error) -> String {
+    let mut all = empty(time, host);
+    Verdict::of(error).write(&mut all);
+    format!("{:#}", Value::Object(all))
 }
 
 /// The time of day, UTC, as RFC 3339 has it.
@@ -155,23 +196,11 @@ impl Told<'_> {
     fn line(&self) -> Value {
         let mut all = match &self.round {
             Some(round) => round.document(&self.time, self.host),
-            None => {
-                let mut all = head(&self.time, self.host);
-                for missing in ["local", "peer", "rtt_seconds"] {
-                    all.insert(missing.into(), Value::Null);
-                }
-                all.insert("options".into(), json!({}));
-                for empty in ["results", "warnings", "warning_codes"] {
-                    all.insert(empty.into(), json!([]));
-                }
-                all
-            }
+            None => empty(&self.time, self.host),
         };
         all.insert("round".into(), json!(self.number));
         all.insert("missed".into(), json!(self.missed));
-        all.insert("exit_code".into(), json!(self.verdict.exit_code()));
-        all.insert("code".into(), json!(self.verdict.code));
-        all.insert("error".into(), json!(self.verdict.error));
+        self.verdict.write(&mut all);
         Value::Object(all)
     }
 }
@@ -242,7 +271,7 @@ fn round<'a>(
         Ok(allowed) => allowed,
         Err(over) => {
             let error = format!(
-                "{} of the hour's {} are left, and a round took {}: this one is skipped",
+                "{} of the {} of --max-bytes-per-hour are left, and a round took {}: this one is skipped",
                 over.left, over.limit, over.wanted
             );
             return Ok(told(None, Verdict::new(Exit::NoResult, "over-budget", error)));
@@ -254,16 +283,12 @@ fn round<'a>(
                 let cost = round.cost;
                 budget.spend(began.elapsed(), Bytes(cost.bytes + cost.bytes_received));
             }
-            let mut verdict = round.verdict(None);
-            let is_limited = verdict.code.as_deref() == Some("byte-limit");
-            if let (Some(allowed), Some(why)) = (allowed.filter(|_| is_limited), &mut verdict.error) {
-                *why += &format!("; --max-bytes-per-hour left {allowed} for this round");
-            }
+            let verdict = round.verdict(None);
             Ok(told(Some(round), verdict))
         }
         Err(error) => match exit::of(&error) {
             Exit::Usage => Err(error),
-            exit => Ok(told(None, Verdict::new(exit, exit.word(), exit::one_line(&error)))),
+            _ => Ok(told(None, Verdict::of(&error))),
         },
     }
 }

@@ -418,28 +418,26 @@ impl<S: PacketSink> Prober<S> {
         }
         let peer = self.config.peer;
         let refusal = match &self.phase {
-            Phase::Hello if closed => Refusal::PeerCannot(format!(
+            Phase::Hello if closed => Refusal::PeerAbsent(format!(
                 "{peer}: nothing listens on that port; start `lastmile serve` there, or name its port"
             )),
             Phase::Hello if self.codec.is_authenticated() => {
                 return self.enter(now, Phase::KeyCheck);
             }
-            Phase::Hello | Phase::KeyCheck => Refusal::PeerCannot(match (self.foreign, self.failure) {
+            Phase::Hello | Phase::KeyCheck => match (self.foreign, self.failure) {
                 (Some((count, least, most)), _) => {
                     let replies = if count == 1 { "reply" } else { "replies" };
                     let octets =
                         if least == most { format!("{least}") } else { format!("{least} to {most}") };
-                    format!(
+                    Refusal::PeerCannot(format!(
                         "{peer} answers, but not in STAMP: {count} {replies} of {octets} octets; run `lastmile serve` or a STAMP reflector (RFC 8762) there"
-                    )
+                    ))
                 }
-                (None, Some(failure)) => format!("{peer}: {failure}"),
-                (None, None) => {
-                    format!(
-                        "{peer} does not answer: no STAMP reflector there, a firewall drops UDP to it, or the path is congested"
-                    )
-                }
-            }),
+                (None, Some(failure)) => Refusal::PeerAbsent(format!("{peer}: {failure}")),
+                (None, None) => Refusal::PeerCannot(format!(
+                    "{peer} does not answer: no STAMP reflector there, a firewall drops UDP to it, or the path is congested"
+                )),
+            },
             // A congested path may be free again for the next method, which says hello anew.
             _ => return self.refuse(now, Refusal::PeerSilent),
         };
