@@ -10,7 +10,8 @@ use lastmile::classify::CLASSIFIERS;
 use lastmile::control::window::LawConfig;
 use lastmile::control::{CONTROLLERS, WRAPPERS};
 use lastmile::endpoint::stream::source::SOURCES;
-use lastmile::estimate::METHODS;
+use lastmile::estimate::{AllConfig, METHODS};
+use lastmile::options::Options;
 use options::table;
 
 const HEAD: &str = "# Methods, classifiers, rate controllers and sources
@@ -23,6 +24,15 @@ in their files. An option is written
 - behind a name wherever one is taken: `wbest(train_length=20)`, `wbest(classifier=spike(start=0.4))`, `--set 'stream.0.control=tfrc(preset=ns-2)'`.
 
 What their numbers mean, behind token buckets and where Wi-Fi aggregates too, and where they err: [quantities.md](quantities.md).
+";
+
+const ALL_OF_THEM: &str = "
+## `all`
+
+Every method that asks for no fact but the path (not `enough`), in the order of this page, the directions of one in a row, within one budget: each
+has what those before it left, and a method whose next stream would go beyond it ends there. One that could send nothing has the row `not run`. Other
+options than these go to the methods that have them.
+
 ";
 
 const TABLE_I: &str = "
@@ -57,6 +67,8 @@ fn the_page_of_methods_is_what_the_tables_say() {
         writeln!(page, "Not good {}.\n", method.weak).unwrap();
         table(&mut page, method.options);
     }
+    page.push_str(ALL_OF_THEM);
+    table(&mut page, AllConfig::OPTIONS);
     page.push_str(TABLE_I);
     for method in METHODS.iter() {
         writeln!(page, "| `{}` | {} |", method.name, method.row().join(" | ")).unwrap();
