@@ -33,6 +33,7 @@ mod all;
 pub(crate) mod answer;
 mod describe;
 pub(crate) mod enough;
+mod load;
 pub(crate) mod monitor;
 #[cfg(feature = "pages")]
 mod plots;
@@ -172,7 +173,7 @@ fn text(rows: &[Row]) -> Text {
 
 /// Results in lines of 80 columns; see [`answer::answer`].
 pub(crate) fn screen(rows: &[Row], peer: &str, beside: &str) -> String {
-    if all::is_all(rows) { all::screen(rows, peer) + beside } else { answer::answer(rows, peer, beside) }
+    if load::is_all(rows) { all::screen(rows, peer) + beside } else { answer::answer(rows, peer, beside) }
 }
 
 /// Runs a method on the streams of each direction that the recording holds.

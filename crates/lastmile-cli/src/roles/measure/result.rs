@@ -6,7 +6,7 @@ use lastmile::units::{Bytes, Rate};
 
 use lastmile_report::text::Table;
 
-use super::all;
+use super::load;
 use crate::shell::exit::Exit;
 
 pub(super) const CANNOT_TELL: &str = "cannot-tell";
@@ -55,9 +55,9 @@ pub(crate) fn table(rows: &[Row]) -> String {
     if shared {
         columns.push(">saturation");
     }
-    let (loads, tcp) = (all::is_all(rows), all::has_tcp(rows));
+    let (loads, tcp) = (load::is_all(rows), load::has_tcp(rows));
     match loads {
-        true => columns.extend(all::LOADS.into_iter().chain(tcp.then_some(all::TCP).into_iter().flatten())),
+        true => columns.extend(load::LOADS.into_iter().chain(tcp.then_some(load::TCP).into_iter().flatten())),
         false => columns.extend([">seconds", ">sent", ">received"]),
     }
     let mut table = Table::new(&columns);
@@ -90,7 +90,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
             })));
         }
         match row.load.filter(|_| loads) {
-            Some(load) => cells.extend(all::cells(&load, tcp)),
+            Some(load) => cells.extend(load::cells(&load, tcp)),
             None => cells.extend([
                 format!("{:.2}", row.cost.seconds),
                 Bytes(row.cost.bytes).to_string(),
@@ -98,13 +98,13 @@ pub(crate) fn table(rows: &[Row]) -> String {
             ]),
         }
         table.row(cells);
-        if let Some(why) = all::reason(row) {
+        if let Some(why) = load::reason(row) {
             let at = start.filter(|_| several).map(|start| format!(" at {start}")).unwrap_or_default();
             let whose = format!("{} {}{at}", row.direction, row.asked);
             let of = |row: &Row| (row.direction, row.asked.clone(), row.start_seconds);
             let found = rows.iter().any(|other| of(other) == of(row) && other.refused.is_none());
             let what = if found { "not complete: " } else { "no result: " };
-            let what = if why == all::NOT_RUN { "" } else { what };
+            let what = if why == load::NOT_RUN { "" } else { what };
             notes.push(format!("{whose}: {what}{why}"));
         }
     }
@@ -142,7 +142,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
         text.push_str("(run): truth and error over the whole run, since stations aggregate frames or packets arrived at once\n");
     }
     if loads {
-        text.push_str(&format!("{}\n", all::explained(tcp)));
+        text.push_str(&format!("{}\n", load::explained(tcp)));
     }
     for note in notes {
         text.push_str(&note);
@@ -204,7 +204,7 @@ pub(crate) fn exit<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Exit> 
     let rows: Vec<&Row> = rows.into_iter().collect();
     if rows.iter().any(|row| row.load.is_some()) {
         // Of all methods some have no number on any path.
-        return (!rows.into_iter().any(all::is_found)).then_some(Exit::NoResult);
+        return (!rows.into_iter().any(load::is_found)).then_some(Exit::NoResult);
     }
     let mut rows = rows.into_iter().peekable();
     (rows.peek().is_none() || rows.any(missing)).then_some(Exit::NoResult)
