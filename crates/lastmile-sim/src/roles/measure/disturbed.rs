@@ -8,7 +8,6 @@ use super::outcome::Outcome;
 use crate::monitor::accounting::Watched;
 use crate::monitor::sent::Sent;
 use crate::network::brought::Brought;
-use crate::network::clock::HostClock;
 use crate::roles::Ended;
 use crate::scenario::roles::measure::SessionSpec;
 use crate::scenario::{RunError, Scenario, build};
@@ -55,10 +54,8 @@ pub(super) fn disturb(
 ) {
     let Some(budget) = &session.budget else { return };
     let loads = Load::of_each(told.iter().map(|(_, what)| *what), records, budget.pause);
-    // In the run's time, whatever the host's clock says.
-    let clock = HostClock::new(ended.scenario.hosts[session.from].clock.clone());
     let is_result = |what: &Decision| matches!(what, Decision::Estimated { .. } | Decision::Refused { .. });
-    let ends = told.iter().filter(|(_, what)| is_result(what)).map(|(at, _)| clock.when(*at));
+    let ends = told.iter().filter(|(_, what)| is_result(what)).map(|(at, _)| ended.when(session.from, *at));
     let all: Vec<(Time, Load)> = ends.zip(loads).collect();
     let rates = |from: Time, to: Time| {
         let (own, twin) = (ended.simulation.brought.as_ref()?, &twin?.0);
