@@ -55,7 +55,7 @@ impl Flags {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct MethodArgs {
     /// Method, such as wbest or 'wbest(trains=4)'; `lastmile methods` lists the names, `lastmile methods NAME` the
-    /// options of one. `all` runs one after the other, within 5 minutes and 40 MB unless told otherwise, with 1 s between:
+    /// options of one. `all` runs one after the other, within 6 minutes and 40 MB unless told otherwise, with 1 s between:
     /// 'all(max_time=60 s, max_bytes=10 MB, pause=2 s)'; those beyond the budget are not run
     #[arg(long, value_name = "NAME", default_value = MethodArgs::DEFAULT, help_heading = "Method")]
     method: Choice,

@@ -61,7 +61,7 @@ fn in_all() -> Vec<&'static str> {
 }
 
 /// A link of 10 Mbit/s carries a TCP connection. All methods measure it one after the other, five seconds apart. Each has a row, and
-/// each row says what the connection lost meanwhile and after, against the same five minutes without anybody who measures.
+/// each row says what the connection lost meanwhile and after, against the same time without anybody who measures.
 #[test]
 fn all_methods_beside_a_tcp_connection() {
     let scratch = Scratch::new("all-beside-tcp");

@@ -12,12 +12,13 @@ pub const ALL: &str = "all";
 crate::options! {
     /// Budget of all methods together, and the time between two.
     ///
-    /// On 10 Mbit/s beside 4 Mbit/s of others the methods take 120 s and 15 MB in one direction: the default budget is for both.
+    /// The default budget is for both directions of 10 Mbit/s beside 4 Mbit/s of others each way: with pauses the methods took 271 to 298 s and 31 to
+    /// 33 MB there (simulator, seeds 1 to 5, 10 ms).
     pub struct AllConfig {
         /// Between two methods, so that each meets the path as the first did
         pause: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_secs(1), "our own: empties queues of up to a second";
         /// Time of all methods together
-        max_time: Span [Span::from_secs(1)..=Span::from_secs(7_200)] = Span::from_secs(300), "our own: both directions of 10 Mbit/s";
+        max_time: Span [Span::from_secs(1)..=Span::from_secs(7_200)] = Span::from_secs(360), "our own: both directions of 10 Mbit/s";
         /// Bytes of all methods together, both ways, at the IP layer
         max_bytes: Bytes [Bytes(10_000)..=Bytes(10_000_000_000)] = Bytes(40_000_000), "our own: both directions of 10 Mbit/s";
     }
