@@ -10,7 +10,8 @@ use lastmile::classify::CLASSIFIERS;
 use lastmile::control::window::LawConfig;
 use lastmile::control::{CONTROLLERS, WRAPPERS};
 use lastmile::endpoint::stream::source::SOURCES;
-use lastmile::estimate::METHODS;
+use lastmile::estimate::{AllConfig, METHODS};
+use lastmile::options::Options;
 use options::table;
 
 const HEAD: &str = "# Methods, classifiers, rate controllers and sources
@@ -23,6 +24,36 @@ in their files. An option is written
 - behind a name wherever one is taken: `wbest(train_length=20)`, `wbest(classifier=spike(start=0.4))`, `--set 'stream.0.control=tfrc(preset=ns-2)'`.
 
 What their numbers mean, behind token buckets and where Wi-Fi aggregates too, and where they err: [quantities.md](quantities.md).
+";
+
+const ALL_OF_THEM: &str = "
+## `all`
+
+Every method that asks for no fact but the path (not `enough`), in the order of this page, the directions of one in a row, within one budget: each
+has what those before it left, and a method whose next stream would go beyond it ends there. One that could send nothing has the row `not run`. Other
+options than these go to the methods that have them.
+
+```
+lastmile measure host-b --method all
+lastmile measure host-b --method 'all(max_time=60 s, packet_size=1000 B)' --direction forward --max-bytes 10MB
+```
+
+`--max-seconds` and `--max-bytes` stand for the options of that kind. The exit code is 0 if any method says how much is left. Below the numbers stands the load of each method on the path, here in
+the simulator beside a TCP connection, with what that lost against the same run without measurements ([figures of all](validation.md#load-of-the-tools-on-others)):
+
+```
+             seconds     bytes  Mbit/s    loss    delay  TCP during  TCP after
+wbest           0.76    253 kB    2.68   0.0 %  12.9 ms         6 %        0 %
+pathload       23.54   2406 kB    0.82   0.1 %   7.5 ms         2 %        0 %
+```
+
+- seconds: from its beginning to its result, without the pause before it.
+- bytes: of its probes in the direction measured, at the IP layer, without requests and what pays for a reverse stream; Mbit/s: bytes * 8 / seconds.
+- loss, delay: of its own packets; 95 of 100 waited no longer than that beyond the least wait of them. Between two hosts the drift of their clocks meanwhile is in it.
+- TCP: of all connections of a scenario together; after it until the next method begins, for 10 s at most, so a longer `pause` shows more.
+
+In the lab, sessions of `all` are judged by the lateness of their packets, as programs are, for a method that its budget cut off cannot be replayed alone.
+
 ";
 
 const TABLE_I: &str = "
@@ -57,6 +88,8 @@ fn the_page_of_methods_is_what_the_tables_say() {
         writeln!(page, "Not good {}.\n", method.weak).unwrap();
         table(&mut page, method.options);
     }
+    page.push_str(ALL_OF_THEM);
+    table(&mut page, AllConfig::OPTIONS);
     page.push_str(TABLE_I);
     for method in METHODS.iter() {
         writeln!(page, "| `{}` | {} |", method.name, method.row().join(" | ")).unwrap();

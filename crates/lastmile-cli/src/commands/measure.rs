@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use lastmile::endpoint::iperf3::{self, Iperf3, Iperf3Config, Output};
 use lastmile::endpoint::measure::{Cost, Decision, Each, MAX_REVERSE_SIZE, Prober, ProberConfig, Row};
 use lastmile::endpoint::{Endpoint, Event};
-use lastmile::estimate::{Conditions, Refusal};
+use lastmile::estimate::{ALL, AllConfig, Conditions, Refusal};
 use lastmile::node::{Input, Recorded};
 use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
@@ -20,15 +20,16 @@ use lastmile_net::iperf3::Sockets;
 use lastmile_net::recording::World;
 
 use crate::files::recorder;
-use crate::roles::measure::RecordedSession;
-use crate::roles::measure::answer::{answer, head};
+use crate::roles::measure::answer::head;
 use crate::roles::measure::monitor::{self, Asked, MonitorArgs, Round, time_of_day};
 use crate::roles::measure::result::{self, counted, once, table};
 use crate::roles::measure::seen;
+use crate::roles::measure::{RecordedSession, screen};
 use crate::shell::dscp::dscp;
 use crate::shell::exit::{self, Exit};
 use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, any, random_seed, resolve_at, source};
 use crate::shell::options::{KERNEL_NOISE, MethodArgs, estimator, packet_size, refused, seconds};
+use crate::shell::progress::Progress;
 use crate::shell::replace::incomplete;
 use crate::shell::signals;
 
@@ -162,6 +163,9 @@ impl PeerArg {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (path, method) = (&args.path, args.method.choice());
     if let Some(every) = args.monitor.every {
+        if method.name == ALL {
+            return Err(Exit::Usage.blame(anyhow!("--every repeats one method: name it instead of {ALL}")));
+        }
         let peer = args.peer;
         let asked =
             Asked { host: &path.host, method: &peer.method(&method), directions: peer.directions(path) };
@@ -178,8 +182,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         match args.verbose {
             true => crate::shell::say(table(&round.rows).trim_end()),
             false => {
-                let seen = seen::rows(records.try_iter(), &path.host);
-                crate::shell::say(answer(&round.rows, &path.host, &seen).trim_end());
+                let seen = seen::rows(records.iter().cloned(), &path.host);
+                crate::shell::say(screen(&round.rows, &path.host, &seen).trim_end());
             }
         }
         round.warnings.iter().for_each(|(text, _)| crate::shell::say_in_lines(text));
@@ -194,7 +198,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 pub(crate) struct Session {
     pub(crate) round: Round,
     events: Vec<Event>,
-    records: mpsc::Receiver<StreamRecord>,
+    records: Vec<StreamRecord>,
     /// Why the recording is not complete.
     unrecorded: Option<anyhow::Error>,
 }
@@ -204,10 +208,15 @@ impl Session {
         (args, limit): (&PathArgs, Option<Bytes>),
         peer: SocketAddr,
         events: Vec<Event>,
-        records: mpsc::Receiver<StreamRecord>,
+        records: &mpsc::Receiver<StreamRecord>,
         unrecorded: Option<anyhow::Error>,
+        budget: Option<&AllConfig>,
     ) -> Session {
-        let mut rows = Row::all(&events);
+        let records: Vec<StreamRecord> = records.try_iter().collect();
+        let mut rows = match budget {
+            Some(budget) => Row::all_with_loads(&events, &records, budget.pause),
+            None => Row::all(&events),
+        };
         let advice = args.for_more_bytes(limit);
         for why in rows.iter_mut().filter(|row| row.code.as_deref() == Some("byte-limit")) {
             why.refused.iter_mut().for_each(|why| *why += &advice);
@@ -265,8 +274,11 @@ pub(crate) fn measure(args: &PathArgs, method: &Choice, limit: Option<Bytes>) ->
     let seed = random_seed()?;
     let directions = args.directions();
     let method_seed = u64::from(seed[0]);
+    let expanded = AllConfig::expand(method, directions).map_err(|error| refused(&error))?;
     // Made once more below, when the peer is known: wrong parameters are said before anything is resolved.
-    estimator(method, KERNEL_NOISE, method_seed).map_err(|error| refused(&error))?;
+    for (_, choice) in &expanded.measured {
+        estimator(choice, KERNEL_NOISE, method_seed).map_err(|error| refused(&error))?;
+    }
     let peer = resolve_at(&args.host, args.port, DEFAULT_PORT, args.socket.bind)?;
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = args.socket.driver(vec![socket])?;
@@ -278,7 +290,13 @@ pub(crate) fn measure(args: &PathArgs, method: &Choice, limit: Option<Bytes>) ->
         dscp: args.dscp,
         ..ProberConfig::new(peer, seed)
     };
-    let measured = directions.iter().map(|&direction| (direction, method.clone().into())).collect();
+    let budget = expanded.budget;
+    let config = budget.iter().fold(config, ProberConfig::within);
+    let progress = budget.as_ref().filter(|_| crate::shell::is_looked_at(args.json));
+    let progress =
+        progress.map(|_| Progress::new("measuring by all methods", expanded.measured.len() as u64));
+    let measured =
+        expanded.measured.into_iter().map(|(direction, choice)| (direction, choice.into())).collect();
     let session = RecordedSession::of(&config, KERNEL_NOISE, method_seed, measured);
     let header = session.header(World::Real)?;
     let recorder = args.record.as_deref().map(|file| recorder::to_file(file, &header)).transpose()?;
@@ -296,9 +314,17 @@ pub(crate) fn measure(args: &PathArgs, method: &Choice, limit: Option<Bytes>) ->
         }
     });
     let mut events: Vec<Event> = Vec::new();
+    let mut ended = None;
     let mut on_event = |event: &lastmile::event::Event<Decision>| {
         if let Some(recorder) = &recorder {
             recorder.event(event);
+        }
+        if let Decision::Estimated { method, direction, .. } | Decision::Refused { method, direction, .. } =
+            &event.what
+        {
+            let this = Some((method.clone(), *direction));
+            progress.iter().filter(|_| this != ended).for_each(|progress| progress.bar().inc(1));
+            ended = this;
         }
         // All else can wait for the end.
         if let Decision::PeerQuiet { peer, silent, patience } = event.what {
@@ -314,7 +340,7 @@ pub(crate) fn measure(args: &PathArgs, method: &Choice, limit: Option<Bytes>) ->
     let unrecorded = recorder.and_then(|recorder| recorder.finish().err());
     let unrecorded =
         args.record.as_deref().zip(unrecorded).map(|(file, error)| incomplete(file, &error.into()));
-    Ok(Session::of((args, limit), peer, events, records, unrecorded))
+    Ok(Session::of((args, limit), peer, events, &records, unrecorded, budget.as_ref()))
 }
 
 /// Measures the way from an iperf3 server.
@@ -366,7 +392,7 @@ fn measure_iperf3(args: &PathArgs, choice: &Choice, limit: Option<Bytes>) -> any
     let ran = lastmile_net::iperf3::run(&mut client, &sockets, signals::stop(), told);
     ran.map_err(|error| Exit::Machine.blame(error))?;
     drop(keep);
-    Ok(Session::of((args, limit), peer, events, records, None))
+    Ok(Session::of((args, limit), peer, events, &records, None, None))
 }
 
 /// True if there is no result, because of the peer or the path to it.

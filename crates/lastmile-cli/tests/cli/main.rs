@@ -1,6 +1,7 @@
 //! Bad input and faults of the network, as a user meets them: one line that names the party to blame and the remedy, the
 //! documented exit code, nothing on standard output. And the JSON, as `docs/json.md` has it.
 
+mod all;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../../../lastmile/tests/documents/mod.rs"]

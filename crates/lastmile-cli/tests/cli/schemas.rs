@@ -115,6 +115,7 @@ fn every_document_has_a_schema_that_it_fits() {
     // Real sockets.
     let lines_of_server = served("serve", |address| {
         tried.one("measure", &["measure", address, "--json", "--record", &recording]);
+        tried.one("measure", &["measure", address, "--json", "--method", "all", "--max-bytes", "400kB"]);
         tried.one("enough", &["enough", "1M", address, "--json"]);
         let rounds = lastmile(&["measure", address, "--every", "1s", "--count", "1"]);
         tried.all("round", &lines(&rounds.stdout));
@@ -147,6 +148,9 @@ fn every_document_has_a_schema_that_it_fits() {
             tried.all("event", &of_file(&events));
         }
     }
+    let beside = std::fs::read_to_string(tcp).unwrap().replace("6 s", "30 s");
+    let all = "[[measure]]\nfrom = \"a\"\nto = \"b\"\nmethod = \"all(max_time=10 s)\"\n";
+    tried.one("sim", &["sim", &scratch.file("all.toml", beside + all), "--json"]);
     let lab = lastmile(&["lab", "path", "--json"]);
     if lab.code == Some(MACHINE) {
         // No namespaces here.

@@ -197,6 +197,51 @@ fn wallclock_our_own_programs_measure_in_the_lab() {
     }
 }
 
+/// A link of 10 Mbit/s with a TCP connection, and a budget that most methods fit into.
+const BESIDE_TCP: &str = r#"
+name = "beside TCP"
+duration = "30 s"
+warm_up = "1 s"
+host = { sender = {}, receiver = {} }
+link = [{ from = "sender", to = "receiver", rate = "10 Mbit/s", delay = "10 ms", queue = "60 kB" }]
+traffic = [{ name = "tcp", kind = "ftp", from = "sender", to = "receiver", tcp = { max_window = 7 } }]
+measure = [{ from = "sender", to = "receiver", method = "all(max_time=14 s)", direction = "forward" }]
+"#;
+
+/// The twin is tests/cli/all.rs.
+#[test]
+#[ignore = "meets the wall clock"]
+fn wallclock_all_methods_measure_beside_tcp_in_the_lab() {
+    if no_lab() {
+        return;
+    }
+    let scratch = common::Scratch::new("lab-all");
+    let file = scratch.file("beside-tcp.toml", BESIDE_TCP);
+    let found = patiently("all beside TCP", || {
+        let document = lastmile(&["lab", &file, "--json"]).json();
+        match document["lateness"]["refused"]["text"].as_str() {
+            Some(why) => Err(Late { hypervisors: why.contains("hypervisor"), why: why.to_owned() }),
+            None => Ok(document),
+        }
+    });
+    let Some(found) = found else { return };
+    let rows = found["results"].as_array().expect("results");
+    let number = |row: &serde_json::Value, path: &str| row.pointer(path).and_then(serde_json::Value::as_f64);
+    let wbest = rows.iter().find(|row| row["quantity"] == "available-bandwidth").expect("wbest's number");
+    // Alone in the engine, the connection has what it has in the simulator: 3.39 Mbit/s.
+    let twin = number(wbest, "/load/tcp_after/twin_bps").expect("the twin's");
+    assert!((3.3e6..3.5e6).contains(&twin), "{wbest:#}");
+    let after = number(wbest, "/load/tcp_after/goodput_bps").expect("the run's");
+    assert!((after / twin - 1.0).abs() < 0.1, "{wbest:#}");
+    assert!(
+        rows.iter().all(|row| number(row, "/seconds").is_some_and(|seconds| seconds < 14.1)),
+        "{rows:#?}"
+    );
+    let idle = rows.iter().filter(|row| row["load"]["bytes"] == 0).count();
+    assert!(idle > 0 && rows.iter().any(|row| row["code"] == "time-limit"), "{rows:#?}");
+    eprintln!("lab: scored: all beside TCP: {} rows, {idle} not run", rows.len());
+}
+
 /// Why a lab with programs in it must not be believed, if so.
 fn lateness(ended: &Ended) -> Option<Late> {
     let refused = ended.stdout.lines().find_map(|line| line.strip_prefix("refused: "));

@@ -336,7 +336,9 @@ pub fn run(
     let moved = judged.map(|judged| judged.moved);
     let mut run = LabRun { moved, ..lab.ran(&pump, lateness)? };
     let simulation = pump.watched().simulation();
-    run.found = running.found(&Ended { scenario, simulation, events: &events, places: &places, stopped })?;
+    let own_clocks = false;
+    let ended = Ended { scenario, simulation, events: &events, places: &places, own_clocks, stopped };
+    run.found = running.found(&ended)?;
     run.events = events;
     Ok(run)
 }

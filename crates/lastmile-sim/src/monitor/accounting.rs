@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use lastmile::time::{Span, Time};
 
-use super::flows::{FlowOutcome, FlowWatch};
+use super::flows::{FlowOutcome, FlowWatch, by_tcp};
 use super::series::{Series, SeriesPlan, Snapshot};
+use crate::network::brought::Brought;
 use crate::network::engine::{Engine, EngineError, NodeId};
 use crate::network::link::Link;
 use crate::network::wlan::Medium;
@@ -134,7 +135,9 @@ impl Watched {
         loop {
             let begins = self.flows.is_none().then_some(self.warm_up);
             let stops = self.stops.last().map(|stop| stop.0);
-            let next = [begins, stops, self.series.as_ref().map(Series::next)].into_iter().flatten().min();
+            let series = self.series.as_ref().map(Series::next);
+            let brought = self.simulation.brought.as_ref().map(Brought::next);
+            let next = [begins, stops, series, brought].into_iter().flatten().min();
             let Some(at) = next.filter(|&at| at <= end) else { break };
             self.simulation.engine.run_until(at)?;
             if begins == Some(at) {
@@ -145,6 +148,10 @@ impl Watched {
                 if let Some(flows) = &mut self.flows {
                     flows.stop(&self.simulation, flow);
                 }
+            }
+            if brought == Some(at) {
+                let bytes = by_tcp(&self.simulation);
+                self.simulation.brought.iter_mut().for_each(|brought| brought.add(bytes));
             }
             if let Some(series) = &mut self.series {
                 series.pass(&self.simulation);

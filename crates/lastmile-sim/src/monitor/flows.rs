@@ -111,6 +111,14 @@ pub(crate) fn counters(simulation: &Simulation, flow: usize) -> SinkCounters {
     }
 }
 
+/// IP bytes that all TCP connections have brought.
+pub(super) fn by_tcp(simulation: &Simulation) -> u64 {
+    let sinks = simulation.sinks.iter().enumerate();
+    let tcp =
+        sinks.filter(|sink| matches!(simulation.engine.element(*sink.1), Some(Element::TcpReceiver(_))));
+    tcp.map(|(flow, _)| counters(simulation, flow).bytes.0).sum()
+}
+
 fn carriers(simulation: &Simulation) -> impl Iterator<Item = &dyn Carrier> {
     simulation.links.iter().chain(&simulation.wlans).filter_map(|&node| simulation.engine.carrier(node))
 }

@@ -1,5 +1,6 @@
 //! The network and the engine that drives it: links with their queues and loss channels, WLANs, TCP, other
 //! traffic, hosts with clocks of their own, and the meters that look on.
+pub mod brought;
 pub mod carrier;
 pub mod clock;
 mod config_error;

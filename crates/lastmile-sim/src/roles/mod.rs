@@ -228,6 +228,8 @@ pub struct Ended<'a> {
     pub events: &'a [Event],
     /// Places of the endpoints.
     pub places: &'a [Place],
+    /// True if the hosts had the scenario's clocks, and not the run's own as in the lab.
+    pub own_clocks: bool,
     /// True if somebody stopped it: then nothing is computed that takes long.
     pub stopped: bool,
 }
@@ -236,6 +238,12 @@ impl Ended<'_> {
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.simulation.engine
+    }
+
+    /// The run's time at a time of a host's clock.
+    pub fn when(&self, host: usize, at: Time) -> Time {
+        let clock = self.scenario.hosts.get(host).filter(|_| self.own_clocks).map(|host| host.clock.clone());
+        clock.map_or(at, |clock| HostClock::new(clock).when(at))
     }
 
     /// The number of the endpoint of that host and port.

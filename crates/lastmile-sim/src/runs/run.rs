@@ -218,7 +218,14 @@ pub fn simulate_with(
     let mut simulation = watched.into_simulation();
     hosts.iter().for_each(|&host| simulation.engine.interrupt(simulation.hosts[host]));
     let events = simulation.engine.take_events();
-    let ended = Ended { scenario, simulation: &simulation, events: &events, places: &places, stopped };
+    let ended = Ended {
+        scenario,
+        simulation: &simulation,
+        events: &events,
+        places: &places,
+        own_clocks: true,
+        stopped,
+    };
     let found = running.found(&ended)?;
     let mut engine = simulation.engine;
     let mut take = |host: &usize| (*host, engine.take_endpoints(simulation.hosts[*host]).into_iter());

@@ -13,6 +13,7 @@ use lastmile::units::Bytes;
 use super::roles::Conversation;
 use super::{OldQueue, Scenario, handoffs};
 use crate::network::ConfigError;
+use crate::network::brought::Brought;
 use crate::network::clock::HostClock;
 use crate::network::engine::{Engine, EngineError, NodeId, RouterId, Target};
 use crate::network::host::{AddressBook, External, Host, Seat};
@@ -129,6 +130,8 @@ pub struct Simulation {
     seed: u64,
     /// The flows of roles that can be counted while the run goes, by their names: each role adds its own.
     pub roles_flows: Vec<(String, Arc<dyn CountedFlow>)>,
+    /// Bytes that the TCP connections brought, step by step, where that is wanted.
+    pub brought: Option<Brought>,
 }
 
 /// A conversation with the flows there and back.
@@ -293,6 +296,7 @@ pub fn build(
         talks,
         seed,
         roles_flows: Vec::new(),
+        brought: None,
     })
 }
 

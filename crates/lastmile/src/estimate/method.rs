@@ -68,6 +68,8 @@ pub struct Method {
     pub weak: &'static str,
     /// True if it also works on replies to each packet, so that any plain STAMP reflector serves it.
     pub round_trip: bool,
+    /// True if `all` has it: it asks for no fact that only its user knows, and takes a minute or so on common paths.
+    pub in_all: bool,
     /// The highest rate at 1488 B for which it gives numbers, by the resolution of stamps; beyond it answers "more than".
     pub resolution: &'static str,
     /// Its options.

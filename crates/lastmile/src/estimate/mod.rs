@@ -5,6 +5,7 @@
 //! says what it found, or why it found nothing. Endpoints, recordings and the simulator drive it alike.
 
 mod aggregation;
+mod all;
 mod base;
 mod batched;
 mod burst_check;
@@ -31,6 +32,7 @@ mod wbest_capacity;
 mod wbest_config;
 mod wbest_fluid;
 
+pub use all::{ALL, AllConfig, Expanded};
 pub use base::{Base, bits_per_second};
 pub use framework::{Probes, Search, Signal};
 pub use guard::Guard;

@@ -20,14 +20,14 @@ use crate::shell::network::DEFAULT_PORT;
 const LONGEST_NAME: usize = 15;
 
 /// The unit of all rates of an answer.
-struct Unit {
+pub(super) struct Unit {
     bps: f64,
-    name: &'static str,
+    pub(super) name: &'static str,
 }
 
 impl Unit {
     /// The unit in which the largest rate has at least one digit.
-    fn of(rows: &[Row]) -> Unit {
+    pub(super) fn of(rows: &[Row]) -> Unit {
         let ends = |row: &Row| [row.rate_bps, row.more_than_bps, row.interval.map(|i| i.high_bps)];
         match rows.iter().flat_map(ends).flatten().max().unwrap_or(0) {
             bps if bps < 1_000_000 => Unit { bps: 1e3, name: "kbit/s" },
@@ -37,7 +37,7 @@ impl Unit {
     }
 
     /// Three digits.
-    fn rate(&self, bps: u64) -> String {
+    pub(super) fn rate(&self, bps: u64) -> String {
         let rate = bps as f64 / self.bps;
         let digits = if rate < 9.995 { 2 } else { usize::from(rate < 99.95) };
         format!("{rate:.digits$}")
@@ -48,7 +48,7 @@ impl Unit {
     }
 
     /// The number with its interval, a bound, or that it is unknown.
-    fn number(&self, row: &Row) -> String {
+    pub(super) fn number(&self, row: &Row) -> String {
         if let Some(words) = words(row) {
             return words;
         }
@@ -175,7 +175,7 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
 }
 
 /// The way of a row's packets.
-fn label(row: &Row, peer: &str) -> String {
+pub(super) fn label(row: &Row, peer: &str) -> String {
     way(row.direction, row.to.as_deref().unwrap_or(peer))
 }
 

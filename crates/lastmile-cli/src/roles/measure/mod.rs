@@ -29,9 +29,11 @@ use crate::shell::exit::Exit;
 use crate::shell::network::random_seed;
 use crate::shell::options::{self, KERNEL_NOISE, MethodArgs};
 
+mod all;
 pub(crate) mod answer;
 mod describe;
 pub(crate) mod enough;
+mod load;
 pub(crate) mod monitor;
 #[cfg(feature = "pages")]
 mod plots;
@@ -164,9 +166,14 @@ impl Role for Measuring {
 fn text(rows: &[Row]) -> Text {
     let mut text = Text::default();
     if !rows.is_empty() {
-        text.either(answer::answer(rows, "", ""), table(rows));
+        text.either(screen(rows, "", ""), table(rows));
     }
     text
+}
+
+/// Results in lines of 80 columns; see [`answer::answer`].
+pub(crate) fn screen(rows: &[Row], peer: &str, beside: &str) -> String {
+    if load::is_all(rows) { all::screen(rows, peer) + beside } else { answer::answer(rows, peer, beside) }
 }
 
 /// Runs a method on the streams of each direction that the recording holds.

@@ -6,6 +6,7 @@ use lastmile::units::{Bytes, Rate};
 
 use lastmile_report::text::Table;
 
+use super::load;
 use crate::shell::exit::Exit;
 
 pub(super) const CANNOT_TELL: &str = "cannot-tell";
@@ -54,7 +55,11 @@ pub(crate) fn table(rows: &[Row]) -> String {
     if shared {
         columns.push(">saturation");
     }
-    columns.extend([">seconds", ">sent", ">received"]);
+    let (loads, tcp) = (load::is_all(rows), load::has_tcp(rows));
+    match loads {
+        true => columns.extend(load::LOADS.into_iter().chain(tcp.then_some(load::TCP).into_iter().flatten())),
+        false => columns.extend([">seconds", ">sent", ">received"]),
+    }
     let mut table = Table::new(&columns);
     let mut notes = Vec::new();
     for row in rows {
@@ -84,16 +89,23 @@ pub(crate) fn table(rows: &[Row]) -> String {
                 None => t.truth_saturation_mean_bps,
             })));
         }
-        cells.push(format!("{:.2}", row.cost.seconds));
-        cells.push(Bytes(row.cost.bytes).to_string());
-        cells.push(Bytes(row.cost.bytes_received).to_string());
+        match row.load.filter(|_| loads) {
+            Some(load) => cells.extend(load::cells(&load, tcp)),
+            None => cells.extend([
+                format!("{:.2}", row.cost.seconds),
+                Bytes(row.cost.bytes).to_string(),
+                Bytes(row.cost.bytes_received).to_string(),
+            ]),
+        }
         table.row(cells);
-        if let Some(why) = &row.refused {
+        if let Some(why) = load::reason(row) {
             let at = start.filter(|_| several).map(|start| format!(" at {start}")).unwrap_or_default();
             let whose = format!("{} {}{at}", row.direction, row.asked);
             let of = |row: &Row| (row.direction, row.asked.clone(), row.start_seconds);
             let found = rows.iter().any(|other| of(other) == of(row) && other.refused.is_none());
-            notes.push(format!("{whose}: {}: {why}", if found { "not complete" } else { "no result" }));
+            let what = if found { "not complete: " } else { "no result: " };
+            let what = if why == load::NOT_RUN { "" } else { what };
+            notes.push(format!("{whose}: {what}{why}"));
         }
     }
     for (warning, rows) in once(rows.iter().filter_map(|row| Some((row.warning.as_deref()?, row)))) {
@@ -128,6 +140,9 @@ pub(crate) fn table(rows: &[Row]) -> String {
     }
     if rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_over == TruthOver::Run)) {
         text.push_str("(run): truth and error over the whole run, since stations aggregate frames or packets arrived at once\n");
+    }
+    if loads {
+        text.push_str(&format!("{}\n", load::explained(tcp)));
     }
     for note in notes {
         text.push_str(&note);
@@ -186,6 +201,11 @@ pub(crate) fn exit<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Option<Exit> 
         let left = row.quantity == Some(Quantity::AvailableBandwidth) && unknown;
         row.refused.is_some() || left || row.answer == Some(CANNOT_TELL)
     };
+    let rows: Vec<&Row> = rows.into_iter().collect();
+    if rows.iter().any(|row| row.load.is_some()) {
+        // Of all methods some have no number on any path.
+        return (!rows.into_iter().any(load::is_found)).then_some(Exit::NoResult);
+    }
     let mut rows = rows.into_iter().peekable();
     (rows.peek().is_none() || rows.any(missing)).then_some(Exit::NoResult)
 }

@@ -9,6 +9,7 @@ use super::{Ended, Placed, Role, Rows};
 use crate::scenario::roles::measure::Measuring;
 use crate::scenario::{RunError, Scenario, Simulation};
 
+mod disturbed;
 mod outcome;
 mod session;
 mod truth;

@@ -1,6 +1,6 @@
 //! [`Outcome`]: the result of a measurement, beside the [`Truth`].
 
-use lastmile::endpoint::measure::{Cost, Decision, Row, TruthRow, relative_error};
+use lastmile::endpoint::measure::{Cost, Decision, LoadRow, Row, TruthRow, relative_error};
 use lastmile::estimate::{Estimate, Quantity, Refusal};
 use lastmile::report::Direction;
 use lastmile::time::Time;
@@ -33,6 +33,8 @@ pub struct Outcome {
     pub cost: Cost,
     /// The truth, where something limits the path.
     pub truth: Option<Truth>,
+    /// The measurement's load on the path, of `all` alone.
+    pub load: Option<LoadRow>,
 }
 
 impl Outcome {
@@ -47,6 +49,7 @@ impl Outcome {
         row.from = Some(self.from.clone());
         row.to = Some(self.to.clone());
         row.start_seconds = Some((self.start - Time::ZERO).as_secs_f64());
+        row.load = self.load;
         let rate = row.rate_bps.map(Rate::ip);
         row.truth = self.truth.map(|truth| {
             let estimate = self.estimate.as_ref();
@@ -94,6 +97,7 @@ pub(super) fn found(scenario: &Scenario, session: &SessionSpec, decisions: &[&De
             refusal: result.err().cloned(),
             cost: *cost,
             truth: None,
+            load: None,
         })
     };
     decisions.iter().filter_map(found).collect()

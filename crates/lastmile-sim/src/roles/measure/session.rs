@@ -8,12 +8,14 @@ use lastmile::endpoint::measure::{
 };
 use lastmile::estimate::{Conditions, Estimator, build};
 use lastmile::report::{Direction, StreamRecord};
-use lastmile::time::Span;
+use lastmile::time::{Span, Time};
 
 use super::Found;
+use super::disturbed::{Twin, disturb, is_watched};
 use super::outcome::{found, outcomes};
 use super::truth::PathTruth;
 use crate::monitor::sent::Sent;
+use crate::network::brought::Brought;
 use crate::rng::Stream;
 use crate::roles::{Ended, Made, Makers, Place, Placed, Surroundings};
 use crate::scenario::roles::Conversation;
@@ -113,6 +115,7 @@ pub(super) fn plan(scenario: &Scenario, seed: u64, make: &Make) -> Result<(Vec<P
         // A random phase against periodic cross traffic, drawn for each run.
         let begins = session.start() + phase(seed, &session);
         let nonces = endpoint_seed(seed, &of("prober", session.index));
+        let budget = session.budget.clone();
         let measurements = session.measurements(make, seed)?;
         let sink = records.clone();
         let prober = move |around: &Surroundings| {
@@ -120,6 +123,7 @@ pub(super) fn plan(scenario: &Scenario, seed: u64, make: &Make) -> Result<(Vec<P
             // A scenario's times are the run's, whatever the host's clock says.
             let start = around.local(begins);
             let config = ProberConfig { epoch, resolution, start, ..ProberConfig::new(peer, nonces) };
+            let config = budget.map_or(config.clone(), |budget| config.within(&budget));
             let endpoint = any(Prober::with_sink(config.clone(), measurements, sink));
             Ok(Made { endpoint, config: Box::new(config) })
         };
@@ -147,7 +151,9 @@ impl Running {
         for kept in &mut self.kept {
             kept.truth = Some(PathTruth::attach(simulation, scenario, &kept.session));
         }
-        let needs_twins = |kept: &Kept| kept.truth.as_ref().is_some_and(PathTruth::needs_twins);
+        let watched = is_watched(scenario, self.kept.iter().map(|kept| &kept.session));
+        simulation.brought = watched.then(Brought::default);
+        let needs_twins = |kept: &Kept| watched || kept.truth.as_ref().is_some_and(PathTruth::needs_twins);
         if self.kept.iter().any(needs_twins) {
             let measuring: Vec<_> = self.kept.iter().map(|kept| kept.session.conversation()).collect();
             self.sent = Sent::watch(simulation, |talk| !measuring.contains(talk));
@@ -156,15 +162,20 @@ impl Running {
 
     pub(super) fn found(self, ended: &Ended<'_>) -> Result<Found, RunError> {
         let mut all = Found::default();
+        let twin = if ended.stopped { None } else { Twin::of(ended, self.sent.as_ref())? };
         for Kept { session, records, truth } in self.kept {
             let number = ended.number(session.conversation().from, session.ipv6);
-            let decisions: Vec<&Decision> = ended.decisions(number).map(|(_, what)| what).collect();
-            all.outcomes.extend(match truth.filter(|_| !ended.stopped) {
+            let told: Vec<(Time, &Decision)> = ended.decisions(number).collect();
+            let decisions: Vec<&Decision> = told.iter().map(|(_, what)| *what).collect();
+            let records = std::mem::take(&mut *records.lock());
+            let mut outcomes = match truth.filter(|_| !ended.stopped) {
                 Some(truth) => outcomes(ended, &session, (&truth, self.sent.as_ref()), &decisions)?,
                 // Twins take long: a run that somebody stopped does without truths.
                 None => found(ended.scenario, &session, &decisions),
-            });
-            all.records.push((number, std::mem::take(&mut *records.lock())));
+            };
+            disturb(&mut outcomes, ended, &session, twin.as_ref(), &told, &records);
+            all.outcomes.extend(outcomes);
+            all.records.push((number, records));
         }
         Ok(all)
     }

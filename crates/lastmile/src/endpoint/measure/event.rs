@@ -43,6 +43,13 @@ impl Cost {
         self.probe_bytes + self.control_bytes + self.credit_bytes
     }
 
+    /// True if a stream was sent, or paid for, since then.
+    pub(in crate::endpoint) fn has_probed_since(&self, before: &Cost) -> bool {
+        let probed =
+            |cost: &Cost| (cost.probe_bytes, cost.credit_bytes, cost.streams, cost.streams_discarded);
+        probed(self) != probed(before)
+    }
+
     /// Counts a stream by its verdict, and gives the event about it.
     pub(in crate::endpoint) fn judge(&mut self, record: &StreamRecord) -> Decision {
         let judged = observe::judge(record);

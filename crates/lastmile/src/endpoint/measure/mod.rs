@@ -21,6 +21,7 @@
 
 mod budget;
 mod event;
+mod load;
 mod packets;
 mod prober;
 mod reflector;
@@ -33,8 +34,9 @@ mod token;
 
 pub use budget::{Limits, TokenBucket};
 pub use event::{Cost, Decision, Each, PacketSink};
+pub use load::Load;
 pub use packets::Key;
 pub use prober::{Measurement, Prober, ProberConfig};
 pub use reflector::{Counters, MAX_REVERSE_SIZE, Reflector, ReflectorConfig};
 #[cfg(feature = "serde")]
-pub use row::{CostRow, IntervalRow, Row, TruthRow, relative_error};
+pub use row::{CostRow, IntervalRow, LoadRow, Row, TcpRow, TruthRow, relative_error};

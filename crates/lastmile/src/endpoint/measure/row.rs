@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Cost, Decision};
+use super::{Cost, Decision, Load};
 use crate::endpoint::Event;
 use crate::estimate::{
     Estimate, Interval, IntervalMethod, METHODS, NextMissing, Quantity, Refusal, TruthKind, TruthOver, Value,
 };
 use crate::options::{Choice, Given};
-use crate::report::Direction;
+use crate::report::{Direction, StreamRecord};
+use crate::time::Span;
 use crate::units::Rate;
 
 /// One number, or why there is none. Rates are bit/s at the IP layer.
@@ -76,9 +77,72 @@ pub struct Row {
     /// The session's cost up to this result.
     #[serde(flatten)]
     pub cost: CostRow,
+    /// The load of this measurement on the path, of `all` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRow>,
     /// The truth, where a simulation knows it.
     #[serde(flatten)]
     pub truth: Option<TruthRow>,
+}
+
+/// Load of one measurement on the path.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LoadRow {
+    /// From its beginning to its result.
+    pub seconds: f64,
+    /// IP bytes of its probes in the direction measured.
+    pub bytes: u64,
+    /// Their mean rate.
+    pub probing_bps: Option<u64>,
+    /// Share of its probes that did not arrive.
+    pub lost: Option<f64>,
+    /// 95th percentile of the rise of its probes' delay over the least.
+    pub delay_rise_seconds: Option<f64>,
+    /// What TCP flows of a scenario got meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp_during: Option<TcpRow>,
+    /// The same after it, for up to 10 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp_after: Option<TcpRow>,
+}
+
+/// Goodput of all TCP flows of a scenario in one window, beside that of a twin run without the measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TcpRow {
+    /// Length of the window.
+    pub seconds: f64,
+    /// Goodput of the run.
+    pub goodput_bps: u64,
+    /// Goodput of the twin.
+    pub twin_bps: u64,
+}
+
+impl TcpRow {
+    /// Share of the twin's goodput that the run lacks; negative if it had more. `None` if the twin had none.
+    pub fn lost(&self) -> Option<f64> {
+        (self.twin_bps > 0).then(|| 1.0 - self.goodput_bps as f64 / self.twin_bps as f64)
+    }
+}
+
+impl From<Load> for LoadRow {
+    fn from(load: Load) -> LoadRow {
+        LoadRow {
+            seconds: load.elapsed.as_secs_f64(),
+            bytes: load.bytes.0,
+            probing_bps: load.rate().map(Rate::bits_per_second),
+            lost: load.lost_share(),
+            delay_rise_seconds: load.delay_rise.map(Span::as_secs_f64),
+            tcp_during: None,
+            tcp_after: None,
+        }
+    }
+}
+
+impl LoadRow {
+    /// True if the measurement sent nothing.
+    pub fn is_idle(&self) -> bool {
+        self.bytes == 0
+    }
 }
 
 /// A confidence interval.
@@ -230,6 +294,7 @@ impl Row {
             refused: refusal.map(ToString::to_string),
             code: refusal.map(Refusal::code).map(str::to_owned).or_else(|| estimate.and_then(codes)),
             cost: (*cost).into(),
+            load: None,
             truth: None,
         })
     }
@@ -237,6 +302,13 @@ impl Row {
     /// The rows of a run's decisions.
     pub fn all(events: &[Event]) -> Vec<Row> {
         events.iter().filter_map(|event| Row::of(event.what.of()?)).collect()
+    }
+
+    /// The same with the load of each measurement, whose streams are given; `pause` is the time between two.
+    pub fn all_with_loads(events: &[Event], records: &[StreamRecord], pause: Span) -> Vec<Row> {
+        let loads = Load::of_each(events.iter().filter_map(|event| event.what.of()), records, pause);
+        let rows = Row::all(events).into_iter().zip(loads);
+        rows.map(|(row, load)| Row { load: Some(load.into()), ..row }).collect()
     }
 
     /// All options of each method, by the method as it was asked for.

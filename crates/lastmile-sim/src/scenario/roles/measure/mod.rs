@@ -1,7 +1,8 @@
 //! Measuring in scenario files: `[[measure]]`, read and checked, and the sessions that it makes.
 
-use lastmile::estimate::{Conditions, build};
+use lastmile::estimate::{AllConfig, Conditions, build};
 use lastmile::options::{Choice, ChoiceError, Given};
+use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use serde::Deserialize;
 use toml::Spanned;
@@ -58,6 +59,18 @@ pub enum MeasureDirection {
     RoundTrip,
 }
 
+impl MeasureDirection {
+    /// The directions of single measurements, in order.
+    pub fn each(self) -> &'static [Direction] {
+        match self {
+            MeasureDirection::Forward => &[Direction::Forward],
+            MeasureDirection::Reverse => &[Direction::Reverse],
+            MeasureDirection::RoundTrip => &[Direction::RoundTrip],
+            MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
+        }
+    }
+}
+
 /// A measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasureSpec {
@@ -65,7 +78,7 @@ pub struct MeasureSpec {
     pub from: usize,
     /// The reflecting host.
     pub to: usize,
-    /// The method's registered name, and the options given to it.
+    /// The method's registered name or `all`, and the options given to it.
     pub method: Choice,
     /// Its direction.
     pub direction: MeasureDirection,
@@ -100,7 +113,10 @@ impl Tables for Measuring {
             let method: Result<Choice, _> = raw.method.parse();
             let mut method = method.map_err(|error| blamed(error.into()))?;
             method.options.extend(raw.options.clone());
-            build(&method, &Conditions::default()).map_err(blamed)?;
+            let expanded = AllConfig::expand(&method, raw.direction.each()).map_err(blamed)?;
+            for (_, method) in &expanded.measured {
+                build(method, &Conditions::default()).map_err(blamed)?;
+            }
             let start = raw.start.unwrap_or(scenario.warm_up);
             let path = format!("{own}.start");
             check.ensure(start < scenario.duration, || (&path, "starts after the run's end"))?;

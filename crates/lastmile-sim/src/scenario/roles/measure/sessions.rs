@@ -1,10 +1,11 @@
 //! Sessions: the measurements between two hosts.
 
+use lastmile::estimate::AllConfig;
 use lastmile::report::Direction;
 use lastmile::time::Time;
 use lastmile::units::Bytes;
 
-use super::{MeasureDirection, MeasureSpec};
+use super::MeasureSpec;
 use crate::scenario::Scenario;
 use crate::scenario::roles::{Conversation, own_port};
 
@@ -26,6 +27,8 @@ pub struct SessionSpec {
     pub ipv6: bool,
     /// The measurements, in order, each with its direction.
     pub measures: Vec<(MeasureSpec, Direction)>,
+    /// The budget of all together, if one of them is `all`.
+    pub budget: Option<AllConfig>,
 }
 
 impl SessionSpec {
@@ -50,22 +53,23 @@ impl SessionSpec {
 pub fn sessions(scenario: &Scenario) -> Vec<SessionSpec> {
     let mut sessions: Vec<SessionSpec> = Vec::new();
     for spec in &scenario.roles.measure {
-        let directions: &[Direction] = match spec.direction {
-            MeasureDirection::Forward => &[Direction::Forward],
-            MeasureDirection::Reverse => &[Direction::Reverse],
-            MeasureDirection::RoundTrip => &[Direction::RoundTrip],
-            MeasureDirection::Both => &[Direction::Forward, Direction::Reverse],
-        };
-        let added = directions.iter().map(|&direction| (spec.clone(), direction));
+        // An `all` that cannot be expanded was refused with the file.
+        let expanded = AllConfig::expand(&spec.method, spec.direction.each()).unwrap_or_default();
+        let one = |(direction, method)| (MeasureSpec { method, ..spec.clone() }, direction);
+        let added = expanded.measured.into_iter().map(one);
         let of = (spec.from, spec.to, spec.ipv6, spec.start);
         match sessions.iter_mut().find(|s| (s.from, s.to, s.ipv6, s.start()) == of) {
-            Some(session) => session.measures.extend(added),
+            Some(session) => {
+                session.measures.extend(added);
+                session.budget = session.budget.take().or(expanded.budget);
+            }
             None => sessions.push(SessionSpec {
                 index: sessions.len(),
                 from: spec.from,
                 to: spec.to,
                 ipv6: spec.ipv6,
                 measures: added.collect(),
+                budget: expanded.budget,
             }),
         }
     }

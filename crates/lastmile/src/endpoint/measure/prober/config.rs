@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use crate::endpoint::measure::packets::Key;
-use crate::estimate::Estimator;
+use crate::estimate::{AllConfig, Estimator};
 use crate::node::Flow;
 use crate::report::Direction;
 use crate::time::{Epoch, Span, Time};
@@ -40,6 +40,9 @@ pub struct ProberConfig {
     pub max_bytes: Option<Bytes>,
     /// Time that may be spent.
     pub max_time: Option<Span>,
+    /// Time between two measurements in which nothing is sent.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub pause: Span,
     /// When to begin.
     pub start: Time,
     /// Resolution of this host's stamps.
@@ -61,10 +64,21 @@ impl ProberConfig {
             seed,
             max_bytes: None,
             max_time: None,
+            pause: Span::ZERO,
             start: Time::ZERO,
             resolution: Span::from_nanos(1),
             dscp: 0,
             flow: Flow::default(),
+        }
+    }
+
+    /// The same within the budget of `all`, where it has no limits of its own.
+    pub fn within(self, budget: &AllConfig) -> ProberConfig {
+        ProberConfig {
+            max_bytes: self.max_bytes.or(Some(budget.max_bytes)),
+            max_time: self.max_time.or(Some(budget.max_time)),
+            pause: budget.pause,
+            ..self
         }
     }
 }

@@ -115,6 +115,8 @@ pub struct Prober<S: PacketSink = ()> {
     next_stream: u32,
     next_id: u64,
     cost: Cost,
+    /// The cost at the last measurement's end.
+    cost_before: Cost,
     /// IP bytes sent, and those that the peer may send for them.
     committed: Bytes,
     /// Round-trip streams in a row of which nothing came back.
@@ -157,6 +159,7 @@ impl<S: PacketSink> Prober<S> {
             next_stream: 1,
             next_id: 1,
             cost: Cost::default(),
+            cost_before: Cost::default(),
             committed: Bytes::ZERO,
             silent_streams: 0,
             last_sent: Time::ZERO,

@@ -50,7 +50,7 @@ impl<S: PacketSink> Prober<S> {
                         cost: self.cost,
                     }));
                 }
-                self.phase = Phase::Step;
+                self.phase = self.between(now);
             }
             // A size that the measurement before found out.
             Step::Send(plan) if largest(&plan) > self.fits && measurement.estimator.shrink(self.fits) => {}
@@ -360,8 +360,19 @@ impl<S: PacketSink> Prober<S> {
             }));
         }
         (self.silent_streams, self.renewed) = (0, 0);
-        self.phase = Phase::Step;
+        self.phase = self.between(now);
         self.waiting = None;
+    }
+
+    /// The phase behind a measurement: the path is left alone, unless the next would find it so in any case.
+    fn between(&mut self, now: Time) -> Phase {
+        let probed = self.cost.has_probed_since(&self.cost_before);
+        self.cost_before = self.cost;
+        match self.config.pause {
+            Span::ZERO => Phase::Step,
+            pause if probed && !self.measurements.is_empty() => Phase::Pausing(now + pause),
+            _ => Phase::Step,
+        }
     }
 
     /// Refuses all methods that are left, for a reason that holds for each.
