@@ -40,6 +40,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Linear],
     weak: "beside bursts of others, which a single train meets or not",
     round_trip: false,
+    opt_in: false,
     resolution: "1 us: 600 Mbit/s",
     options: YazConfig::OPTIONS,
     brief: &[("packets", "20")],

@@ -12,6 +12,7 @@ mod event_file;
 mod hosts;
 #[path = "../../../lastmile/tests/documents/options.rs"]
 mod options;
+mod pathrate;
 mod pcap;
 mod ready;
 mod reference;

@@ -90,6 +90,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Algorithmic],
     weak: "on queues that never empty, where no pair meets an empty path, and behind token buckets, which pairs do not show",
     round_trip: true,
+    opt_in: false,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: CapProbeConfig::OPTIONS,
     brief: &[("max_samples", "60"), ("max_runs", "1")],

@@ -61,6 +61,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Regression],
     weak: "beside other traffic, where the available bandwidth is extrapolated from rates well above it, and behind fair queues, whose line is another",
     round_trip: true,
+    opt_in: false,
     resolution: "1 us: 1 Gbit/s with the 2 us that kernels add; 250 us: 100 Mbit/s",
     options: DietToppConfig::OPTIONS,
     brief: &[

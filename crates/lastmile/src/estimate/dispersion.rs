@@ -61,6 +61,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Algorithmic],
     weak: "where most pairs meet others: behind slow access links of others, before busy links, and in cells of Wi-Fi, where all pairs are slower than the narrowest link; `capprobe` looks for the few that met nobody",
     round_trip: true,
+    opt_in: false,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: DispersionConfig::OPTIONS,
     brief: &[("pairs", "40")],

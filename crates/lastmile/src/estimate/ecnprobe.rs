@@ -59,6 +59,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Binary],
     weak: "on paths whose busy queue does not mark, beside flows that answer to marks, and with trains too short to fill the queue",
     round_trip: false,
+    opt_in: false,
     resolution: "any: it counts marks, and paces trains of half a megabyte",
     options: EcnProbeConfig::OPTIONS,
     brief: &[("train_length", "60"), ("max_rounds", "4"), ("pause", "10 ms")],

@@ -57,6 +57,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Linear, Search::Binary],
     weak: "where others' packets are larger than its own: a train of small ones comes as it went when fewer are met than there are in the mean",
     round_trip: true,
+    opt_in: false,
     resolution: "1 us: 200 Mbit/s with the 2 us that kernels add; 250 us: 25 Mbit/s",
     options: IgiConfig::OPTIONS,
     brief: &[("trains", "1"), ("train_length", "30"), ("search", "binary"), ("pause", "10 ms")],

@@ -68,6 +68,8 @@ pub struct Method {
     pub weak: &'static str,
     /// True if it also works on replies to each packet, so that any plain STAMP reflector serves it.
     pub round_trip: bool,
+    /// True if it runs only where it is asked for by its name, and not with all others: it takes minutes.
+    pub opt_in: bool,
     /// The highest rate at 1488 B for which it gives numbers, by the resolution of stamps; beyond it answers "more than".
     pub resolution: &'static str,
     /// Its options.

@@ -57,6 +57,7 @@ options::registry! {
     wbest,
     capprobe,
     dispersion,
+    pathrate,
     spruce,
     igi,
     ptr,

@@ -63,6 +63,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Average],
     weak: "beside others: a chirp passes the rates above the available bandwidth in few packets, their queue falls meanwhile, and the number is too high",
     round_trip: false,
+    opt_in: false,
     resolution: "1 us: 270 Mbit/s",
     options: PathchirpConfig::OPTIONS,
     brief: &[("average_load", "2 Mbit/s"), ("max_span", "1 s")],

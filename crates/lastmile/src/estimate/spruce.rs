@@ -53,6 +53,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Algorithmic],
     weak: "where the busy link is not the narrow one, and with a wrong capacity; a single answer is uncertain by a tenth of the capacity beside packets as large as its own",
     round_trip: true,
+    opt_in: false,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.8 Mbit/s",
     options: SpruceConfig::OPTIONS,
     brief: &[("pairs", "20"), ("pair_gap", "20 ms"), ("load", "0.2"), ("capacity", "10 Mbit/s")],

@@ -73,6 +73,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Algorithmic],
     weak: "behind a token bucket that holds more than half of a train: it is not seen",
     round_trip: true,
+    opt_in: false,
     resolution: "any: where pairs cannot be timed it knows a bound of the capacity",
     options: EnoughConfig::OPTIONS,
     brief: &[("rounds", "2")],

@@ -60,6 +60,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Binary],
     weak: "for answers within seconds or few megabytes, and beside bursts of others: a stream of some 20 ms meets many or none",
     round_trip: false,
+    opt_in: false,
     resolution: "1 us: 120 Mbit/s; streams of 80 us a packet",
     options: PathloadConfig::OPTIONS,
     brief: &[

@@ -71,6 +71,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Regression],
     weak: "on a busy link before a narrower one, and with bursts of others behind a fair queue: one train at each rate is too few",
     round_trip: true,
+    opt_in: false,
     resolution: "1 us: 1 Gbit/s with the 2 us that kernels add; 250 us: 100 Mbit/s",
     options: ToppConfig::OPTIONS,
     brief: &[("levels", "12"), ("train_length", "10"), ("pairs", "10"), ("pause", "10 ms")],

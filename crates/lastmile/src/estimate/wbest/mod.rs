@@ -55,6 +55,7 @@ pub const ENTRY: Method = Method {
     search: &[Search::Algorithmic],
     weak: "under contention in Wi-Fi that aggregates, and behind a token bucket that outlasts its trains",
     round_trip: true,
+    opt_in: false,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",
     options: WbestConfig::OPTIONS,
     brief: &[],
