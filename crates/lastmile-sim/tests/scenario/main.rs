@@ -14,6 +14,7 @@ mod hosts;
 mod options;
 mod pathrate;
 mod pcap;
+mod probegap;
 mod ready;
 mod reference;
 mod stories;

@@ -3,11 +3,10 @@
 
 use lastmile::endpoint::measure::relative_error;
 use lastmile::time::Span;
+use lastmile_sim::roles::Makers;
 use lastmile_sim::roles::measure::Outcome;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
-
-use crate::stories::makers;
 
 /// A narrow link as the table has it.
 const NARROW: &str = "rate = \"10 Mbit/s\"\nqueue = \"60 kB\"";
@@ -34,7 +33,7 @@ fn last(access: Option<&str>, narrow: &str, kind: &str, seed: u64) -> Outcome {
     );
     let scenario = Scenario::parse("pathrate.toml", &text).unwrap();
     let hooks = Hooks { linger: Some(Span::from_secs(1)), ..Hooks::default() };
-    let run = simulate(&scenario, seed, &makers(), hooks).unwrap();
+    let run = simulate(&scenario, seed, &Makers::registered(Span::ZERO, seed), hooks).unwrap();
     run.found.measure.outcomes.into_iter().next_back().expect("it comes to an end")
 }
 

@@ -17,6 +17,7 @@ mod framework;
 mod gap_search;
 mod guard;
 mod idle;
+mod known_capacity;
 mod line;
 mod method;
 mod overflow;
@@ -67,6 +68,8 @@ options::registry! {
     pathchirp,
     ecnprobe,
     enough,
+    #[cfg(feature = "probegap")]
+    probegap,
 }
 
 /// Makes the method of that name, with the options given to it.
