@@ -73,7 +73,8 @@ ifdef ARGS
 else
 	target/release/lastmile paths
 	target/release/lastmile paths --runs 0 --cells 300
-	target/release/lastmile paths --runs 200 --method dispersion,spruce,igi,ptr,topp,diettopp,pathload,pathchirp
+	target/release/lastmile paths --runs 200 --method dispersion,spruce,igi,ptr,topp,diettopp
+	target/release/lastmile paths --runs 200 --method pathload,pathchirp
 	target/release/lastmile paths --runs 200 --marking --method ecnprobe
 endif
 

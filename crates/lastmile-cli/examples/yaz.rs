@@ -47,8 +47,7 @@ pub const ENTRY: Method = Method {
     make: |given, conditions| Ok(Box::new(Yaz::new(YazConfig::read(given)?, *conditions))),
 };
 
-/// Trains in a row that may tell nothing, and trains in all.
-const ATTEMPTS: u32 = 3;
+/// Trains in all, a tenth of which may tell nothing in a row.
 const MOST: u32 = 30;
 
 /// The tool.
@@ -90,7 +89,7 @@ impl Estimator for Yaz {
         let pause = self.base.exponential(self.config.pause);
         self.base.drain(record, pause.min(Span::from_secs(1)));
         let rates = signal::rates(&signal::gaps(record, true)).filter(|_| verdict == StreamVerdict::Believed);
-        let Some([sent, came]) = rates else { return self.base.waste(verdict, ATTEMPTS) };
+        let Some([sent, came]) = rates else { return self.base.waste(verdict, MOST / 10) };
         self.base.useful();
         if sent - came <= self.config.resolution.bits_per_second() as f64 {
             self.base.found(self.found(came, record.stream));

@@ -71,7 +71,7 @@ impl Listed for Method {
             self.brief.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         json!({
             "estimates": self.estimates, "round_trip": self.round_trip, "resolution": self.resolution, "brief": brief,
-            "pattern": self.pattern, "signal": self.signal, "search": self.search, "weak": self.weak,
+            "pattern": self.pattern, "signal": self.signal, "search": self.search, "weak": self.weak, "in_all": self.in_all,
         })
     }
 }

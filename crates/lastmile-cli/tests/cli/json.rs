@@ -137,7 +137,7 @@ fn json_of_the_registries() {
     for method in methods.as_array().unwrap() {
         has_keys(
             method,
-            "name about paper estimates round_trip resolution options brief pattern signal search weak",
+            "name about paper estimates round_trip resolution options brief pattern signal search weak in_all",
         );
         let mut one = lastmile(&["methods", method["name"].as_str().unwrap(), "--json"]).json();
         // Alone it is a document.

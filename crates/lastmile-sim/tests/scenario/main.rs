@@ -12,7 +12,9 @@ mod event_file;
 mod hosts;
 #[path = "../../../lastmile/tests/documents/options.rs"]
 mod options;
+mod pathrate;
 mod pcap;
+mod probegap;
 mod ready;
 mod reference;
 mod stories;

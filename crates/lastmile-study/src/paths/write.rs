@@ -7,7 +7,7 @@ use super::draw::{Bucket, Cell, Changes, Cross, Hop, Kind, Path, Queue, Standard
 /// When measurements begin, in seconds: by then long TCP flows have filled the queues.
 pub(super) const WARM_UP: f64 = 4.0;
 /// The longest run in seconds; it ends once its measurements have.
-pub(super) const LONGEST: f64 = 150.0;
+pub(super) const LONGEST: f64 = 900.0;
 /// Rates change up to then.
 const CHANGES_UNTIL: f64 = 60.0;
 /// The fastest line in front of a token bucket, bit/s.

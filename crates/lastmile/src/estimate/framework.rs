@@ -45,6 +45,8 @@ words! {
         Pairs = "pairs",
         /// Pairs at exponentially distributed distances.
         PoissonPairs = "Poisson pairs",
+        /// Single packets at exponentially distributed distances.
+        PoissonPackets = "Poisson packets",
         /// Packets at one rate.
         Trains = "trains",
         /// Packets back to back.

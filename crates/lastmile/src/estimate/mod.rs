@@ -18,6 +18,7 @@ mod framework;
 mod gap_search;
 mod guard;
 mod idle;
+mod known_capacity;
 mod line;
 mod method;
 mod overflow;
@@ -59,6 +60,7 @@ options::registry! {
     wbest,
     capprobe,
     dispersion,
+    pathrate,
     spruce,
     igi,
     ptr,
@@ -68,6 +70,8 @@ options::registry! {
     pathchirp,
     ecnprobe,
     enough,
+    #[cfg(feature = "probegap")]
+    probegap,
 }
 
 /// Makes the method of that name, with the options given to it.

@@ -11,10 +11,10 @@
 //! **Faithful** to version 0.3 is: no pair counts for more than C or for less than -0.8 C, and pairs leave 1472 B apart at C, of which the receiver
 //! makes 1500 B, so that it takes C 1.9 % too high. On an idle path packets of 1500 B come that much further apart than they left, and make up for it.
 
-use crate::estimate::capprobe::{CapProbe, CapProbeConfig};
+use crate::estimate::known_capacity::KnownCapacity;
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Guard, Method, Outcome, Probes, Quantity, Search, Signal, Step,
-    StreamPlan, Value, Warning, WarningCode, bits_per_second,
+    Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Search, Signal, Step, StreamPlan,
+    Value, Warning, WarningCode, bits_per_second,
 };
 use crate::observe::pairs::NOISE_SHARE;
 use crate::observe::signal::{self, Gap};
@@ -81,11 +81,7 @@ pub struct Spruce {
     config: SpruceConfig,
     base: Base,
     guard: Guard,
-    /// Finds the capacity, while it is unknown.
-    capprobe: Option<CapProbe>,
-    /// The capacity's row, if it was found, and its value, in bit/s.
-    row: Vec<Estimate>,
-    capacity: f64,
+    capacity: KnownCapacity,
     shares: Vec<f64>,
     streams: Vec<u32>,
 }
@@ -96,18 +92,11 @@ impl Spruce {
         let mut spruce = Spruce {
             base: Base::new(conditions),
             guard: Guard::with_burst(config.faithful),
-            capprobe: None,
-            row: Vec::new(),
-            capacity: config.capacity.map_or(0.0, |rate| rate.bits_per_second() as f64),
+            capacity: KnownCapacity::new(config.capacity, Some(config.packet_size), conditions),
             shares: Vec::new(),
             streams: Vec::new(),
             config,
         };
-        if spruce.config.capacity.is_none() {
-            let config =
-                CapProbeConfig { packet_size: Some(spruce.config.packet_size), ..CapProbeConfig::default() };
-            spruce.capprobe = Some(CapProbe::new(config, conditions));
-        }
         if spruce.config.faithful {
             spruce.base.warn(
                 WarningCode::Faithful,
@@ -117,39 +106,14 @@ impl Spruce {
         spruce
     }
 
-    /// Takes CapProbe's result; a refusal, or a bound, is this tool's too.
-    fn on_capacity(&mut self, outcome: Outcome) {
-        let found = match outcome {
-            Outcome::Found(found) => found,
-            Outcome::Refused(refusal) => return self.base.refuse(refusal),
-        };
-        self.row = found.into_iter().filter(|estimate| estimate.quantity == Quantity::Capacity).collect();
-        self.capacity = self
-            .row
-            .first()
-            .and_then(|row| row.value.rate())
-            .map_or(0.0, |rate| rate.bits_per_second() as f64);
-        if self.capacity < 1.0 {
-            self.end_unknown("nothing shows the capacity, of which this is a part".to_owned());
-        }
-    }
-
-    fn end_unknown(&mut self, text: String) {
-        self.base.warn(WarningCode::CoarseStamps, text);
-        let streams = self.row.first().map_or(&self.streams, |row| &row.streams);
-        let left = self.base.estimate(Quantity::AvailableBandwidth, Value::Unknown, streams);
-        let found = self.row.iter().cloned().chain([left]).collect();
-        self.base.found(found);
-    }
-
     /// Between the two packets of a pair.
     fn within(&self) -> Span {
-        let within = bits_per_second(self.capacity).time_for(self.config.packet_size);
+        let within = self.capacity.time_for(self.config.packet_size);
         if self.config.faithful { within.scaled(PAYLOAD) } else { within }
     }
 
     fn found(&self, more: &[Warning]) -> Vec<Estimate> {
-        let capacity = if self.config.faithful { self.capacity / PAYLOAD } else { self.capacity };
+        let capacity = self.capacity.rate() / if self.config.faithful { PAYLOAD } else { 1.0 };
         let left = stats::mean(&self.shares).unwrap_or(0.0).clamp(0.0, 1.0) * capacity;
         let left = Estimate {
             warnings: self.base.said(more.iter().cloned()),
@@ -160,23 +124,15 @@ impl Spruce {
             )
         };
         let mut found = vec![left];
-        self.guard.warn(self.capacity, &mut found);
-        self.row.iter().cloned().chain(found).collect()
+        self.guard.warn(self.capacity.rate(), &mut found);
+        self.capacity.before(found)
     }
 }
 
 impl Estimator for Spruce {
     fn step(&mut self) -> Step {
-        if let Some(capprobe) = &mut self.capprobe
-            && !self.base.is_done()
-        {
-            match capprobe.step() {
-                Step::Done(outcome) => {
-                    self.capprobe = None;
-                    self.on_capacity(outcome);
-                }
-                step => return step,
-            }
+        if let Some(step) = self.capacity.step(&mut self.base) {
+            return step;
         }
         if let Some(step) = self.base.step() {
             return step;
@@ -195,10 +151,7 @@ impl Estimator for Spruce {
         if self.base.is_done() {
             return;
         }
-        if let Some(capprobe) = &mut self.capprobe {
-            return capprobe.on_stream(record);
-        }
-        if self.guard.takes(record, &mut self.base) {
+        if self.capacity.takes(record) || self.guard.takes(record, &mut self.base) {
             return;
         }
         let verdict = self.base.judge(record, 2 * AT_ONCE);
@@ -207,7 +160,8 @@ impl Estimator for Spruce {
         self.base.pause(pause.min(Span::from_secs(1)));
         if self.within() < self.base.noise(record) * NOISE_SHARE && !self.config.faithful {
             self.streams.push(record.stream);
-            return self.end_unknown("a pair's gap is too short for these hosts to time".to_owned());
+            let text = "a pair's gap is too short for these hosts to time";
+            return self.capacity.end_unknown(&mut self.base, text, &self.streams);
         }
         let gaps = signal::pair_gaps(record, !self.config.faithful);
         let wrong = [StreamVerdict::NoReport, StreamVerdict::ClockStepped, StreamVerdict::Reordered];
@@ -236,9 +190,7 @@ impl Estimator for Spruce {
     fn shrink(&mut self, size: Bytes) -> bool {
         let shrinks = size < self.config.packet_size && self.streams.is_empty();
         if shrinks {
-            if let Some(capprobe) = &mut self.capprobe {
-                capprobe.shrink(size);
-            }
+            self.capacity.shrink(size);
             self.base.warn_shrunk(self.config.packet_size, size);
             self.config.packet_size = size;
         }
@@ -257,7 +209,7 @@ impl Estimator for Spruce {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::build;
+    use crate::estimate::{Outcome, build};
     use crate::observe::testing::record;
 
     fn gap(sent: i64, received: i64) -> Gap {

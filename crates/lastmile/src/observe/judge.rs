@@ -1,6 +1,6 @@
 //! The verdict on a stream that its event carries, and by which estimators believe it or not.
 
-use crate::observe::burst::Burst;
+use crate::observe::burst::{Burst, MIN_ARRIVED};
 use crate::observe::order::{Order, clock_stepped, reordered};
 use crate::observe::pairs::{BACK_TO_BACK, PairSet, Timing};
 use crate::observe::schedule::Schedule;
@@ -50,7 +50,7 @@ const PAIRS_SHARE: usize = 3;
 /// Judges a stream by its schedule, its losses and its clocks.
 ///
 /// A train is believed if half of it can be used ([`train::enough`]), a stream of pairs if a third can be used, or if
-/// enough of them say that the path is too fast to be timed, and a burst if a few packets arrived ([`Burst::of`]).
+/// enough of them say that the path is too fast to be timed, and a burst if a few packets arrived ([`Burst::of`]), or all of a shorter one.
 ///
 /// ```
 /// use lastmile::{node::Ecn, observe::{StreamVerdict, judge}, report::*, time::{Span, Time}, units::Bytes};
@@ -81,7 +81,9 @@ pub fn judge(record: &StreamRecord) -> Judged {
             let together = |i: &usize| {
                 record.send_gap(*i).is_some_and(|(sent, _)| (Span::ZERO..=BACK_TO_BACK).contains(&sent))
             };
-            ((1..n).filter(together).count(), Burst::of(record, None).is_some())
+            let all =
+                (2..MIN_ARRIVED).contains(&n) && record.packets.iter().all(|p| p.fate.arrived().is_some());
+            ((1..n).filter(together).count(), all || Burst::of(record, None).is_some())
         }
         // A tool knows by itself the gaps that it needs.
         Pattern::Uneven => (schedule.count(), schedule.count() * 2 > n.saturating_sub(1)),
@@ -94,7 +96,7 @@ pub fn judge(record: &StreamRecord) -> Judged {
         StreamVerdict::Reordered
     } else if enough {
         StreamVerdict::Believed
-    } else if record.lost() * 4 > n {
+    } else if record.lost() * 4 > n || (record.pattern == Pattern::Burst && record.lost() > 0) {
         StreamVerdict::TooLossy
     } else if overtaken * REORDERED > n {
         StreamVerdict::Reordered

@@ -575,13 +575,13 @@ macro_rules! options {
     };
 }
 
-/// Declares the files of algorithms and lists their entries: each `name` is a module with a constant `ENTRY`.
+/// Declares the files of algorithms and lists their entries: each `name` is a module with a constant `ENTRY`, some behind a feature.
 macro_rules! registry {
-    ($(#[$about:meta])* $vis:vis static $LIST:ident: $Entry:ty; $($(#[$module:meta])* $name:ident,)*) => {
-        $($(#[$module])* pub mod $name;)*
+    ($(#[$about:meta])* $vis:vis static $LIST:ident: $Entry:ty; $($(#[cfg($when:meta)])? $name:ident,)*) => {
+        $($(#[cfg($when)])? pub mod $name;)*
         $(#[$about])*
         $vis static $LIST: $crate::options::Registry<$Entry> =
-            $crate::options::Registry::new(&[$(&$name::ENTRY,)*]);
+            $crate::options::Registry::new(&[$($(#[cfg($when)])? &$name::ENTRY,)*]);
     };
 }
 pub(crate) use registry;

@@ -110,6 +110,8 @@ impl Rates {
         match fleet {
             Fleet::Rising => {
                 self.high = Some(rate);
+                // Streams may leave far slower than they were to.
+                self.low = self.low.min(rate);
                 self.grey = self.grey.filter(|grey| grey.1 < rate);
             }
             Fleet::Staying => {
@@ -158,6 +160,14 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stream_that_left_far_too_slow_turns_no_range_round() {
+        let mut rates = Rates::new(10.0, [0.01, 1000.0], 0.2, 0.5);
+        rates.take(10.0, Fleet::Staying);
+        rates.take(4.0, Fleet::Rising);
+        assert_eq!(rates.range(), (4.0, 4.0));
+    }
 
     /// The rates that are tried and the result, where delays rise above one rate and stay below another.
     fn search(adr: f64, (stay, rise): (f64, f64)) -> (Vec<f64>, (f64, f64)) {
