@@ -37,7 +37,8 @@ options than these go to the methods that have them.
 
 ```
 lastmile measure host-b --method all
-lastmile measure host-b --method 'all(max_time=60 s, packet_size=1000 B)' --direction forward --max-bytes 10MB
+lastmile measure host-b --direction forward --max-bytes 10MB \\
+  --method 'all(max_time=60 s, packet_size=1000 B)'
 ```
 
 `--max-seconds` and `--max-bytes` stand for the options of that kind. The exit code is 0 if any method says how much is left. Below the numbers stands the load of each method on the path, here in

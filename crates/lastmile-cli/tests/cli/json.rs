@@ -24,7 +24,7 @@ pub(crate) fn is_document(json: &Value, keys: &str) {
     assert_eq!(json["schema"], 2, "{json:#}");
 }
 
-const ROW: &str = "method asked direction quantity rate_bps more_than_bps burst_bytes layer interval next truth_kind warning refused code \
+const ROW: &str = "method asked direction quantity rate_bps more_than_bps burst_bytes packet_bytes layer interval next truth_kind warning refused code \
                    seconds bytes probe_bytes control_bytes credit_bytes bytes_received streams streams_discarded";
 
 const AP_1: &str = include_str!("../../../lastmile-sim/scenarios/ap-1.toml");
@@ -206,7 +206,7 @@ fn json_of_accuracy() {
     assert!(document["options"]["wbest"]["pairs"].is_u64(), "{document:#}");
     let json = &document["rows"];
     let keys = "world scenario rate_mbps cross method asked direction trains n refused more_than seconds_p50 bytes_p50 control_bytes_p50 \
-                truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 error_window_p50 error_window_p90 bias_window_p50 \
+                truth_p50_bps saturation_p50_bps error_saturation_p50 error_mean_p50 error_mean_p90 floor_mean_p50 error_next_p50 error_next_p90 floor_next_p50 error_window_p50 error_window_p90 bias_window_p50 \
                 error_worst_of_capacity coverage coverage_next rate_p50_bps moved_most moved_simulated_most reasons";
     json.as_array().unwrap().iter().for_each(|row| has_keys(row, keys));
     assert_eq!(json[0]["n"], 2);
