@@ -6,7 +6,6 @@ pub(crate) mod experiment;
 pub(crate) mod network;
 mod note;
 pub(crate) mod options;
-#[cfg(feature = "study")]
 pub(crate) mod progress;
 pub(crate) mod replace;
 mod say;

@@ -24,6 +24,7 @@ impl Progress {
     }
 
     /// Of something whose end nobody knows: the time since its beginning.
+    #[cfg(feature = "study")]
     pub(crate) fn waiting(what: &str) -> Progress {
         Progress::of(what, None, "{msg} {elapsed}")
     }
@@ -64,35 +65,43 @@ impl Drop for Progress {
     }
 }
 
-/// Shows how far a study has come, step by step.
-#[derive(Default)]
-struct Shown(std::sync::Mutex<Option<Progress>>);
+#[cfg(feature = "study")]
+pub(crate) use study::audience;
 
-impl Shown {
-    fn set(&self, progress: Option<Progress>) {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = progress;
-    }
-}
+#[cfg(feature = "study")]
+mod study {
+    use super::Progress;
 
-impl lastmile_study::Progress for Shown {
-    fn begin(&self, what: &str, steps: u64) {
-        self.set(None);
-        self.set(Some(Progress::new(what, steps)));
-    }
+    /// Shows how far a study has come, step by step.
+    #[derive(Default)]
+    struct Shown(std::sync::Mutex<Option<Progress>>);
 
-    fn advance(&self, steps: u64) {
-        if let Some(progress) = &*self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
-            progress.bar.inc(steps);
+    impl Shown {
+        fn set(&self, progress: Option<Progress>) {
+            *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = progress;
         }
     }
 
-    fn end(&self) {
-        self.set(None);
-    }
-}
+    impl lastmile_study::Progress for Shown {
+        fn begin(&self, what: &str, steps: u64) {
+            self.set(None);
+            self.set(Some(Progress::new(what, steps)));
+        }
 
-/// Audience of a study at a terminal: a bar shows its progress, and a signal ends it.
-pub(crate) fn audience() -> lastmile_study::Audience {
-    let stop = std::sync::Arc::clone(super::signals::stop());
-    lastmile_study::Audience { stop, progress: std::sync::Arc::new(Shown::default()) }
+        fn advance(&self, steps: u64) {
+            if let Some(progress) = &*self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+                progress.bar.inc(steps);
+            }
+        }
+
+        fn end(&self) {
+            self.set(None);
+        }
+    }
+
+    /// Audience of a study at a terminal: a bar shows its progress, and a signal ends it.
+    pub(crate) fn audience() -> lastmile_study::Audience {
+        let stop = std::sync::Arc::clone(crate::shell::signals::stop());
+        lastmile_study::Audience { stop, progress: std::sync::Arc::new(Shown::default()) }
+    }
 }
