@@ -236,12 +236,17 @@ impl Base {
         }
     }
 
-    /// Says that the path, and not the user, chose the size of the packets.
-    pub fn warn_shrunk(&mut self, from: Bytes, to: Bytes) {
-        let text = format!(
-            "packets of {from} do not pass this path, as behind a VPN: measured with {to} (--packet-size)"
-        );
-        self.warn(WarningCode::PacketSize, text);
+    /// Takes smaller packets where a tool's `own` do not pass the path, with a warning; false once the tool `has_begun`.
+    pub fn shrink(&mut self, own: &mut Bytes, to: Bytes, has_begun: bool) -> bool {
+        let shrinks = to < *own && !has_begun;
+        if shrinks {
+            let text = format!(
+                "packets of {own} do not pass this path, as behind a VPN: measured with {to} (--packet-size)"
+            );
+            self.warn(WarningCode::PacketSize, text);
+            *own = to;
+        }
+        shrinks
     }
 
     /// Says that streams went there and back, if they did.

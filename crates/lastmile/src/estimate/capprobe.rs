@@ -500,10 +500,8 @@ impl Estimator for CapProbe {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let planned = self.sizes[0];
-        let shrinks = size < planned && self.streams.is_empty();
+        let shrinks = self.base.shrink(&mut self.sizes[0], size, !self.streams.is_empty());
         if shrinks {
-            self.base.warn_shrunk(planned, size);
             self.config.packet_size = Some(size);
             self.sizes = self.config.sizes();
         }

@@ -239,12 +239,8 @@ impl Estimator for DietTopp {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = size < self.config.packet_size && self.burst.1 == 0;
-        if shrinks {
-            self.base.warn_shrunk(self.config.packet_size, size);
-            self.config.packet_size = size;
-        }
-        shrinks
+        let has_begun = self.burst.1 > 0;
+        self.base.shrink(&mut self.config.packet_size, size, has_begun)
     }
 }
 

@@ -213,12 +213,8 @@ impl Estimator for Dispersion {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = size < self.config.packet_size && self.streams.is_empty();
-        if shrinks {
-            self.base.warn_shrunk(self.config.packet_size, size);
-            self.config.packet_size = size;
-        }
-        shrinks
+        let has_begun = !self.streams.is_empty();
+        self.base.shrink(&mut self.config.packet_size, size, has_begun)
     }
 
     fn so_far(&self) -> Vec<Estimate> {

@@ -338,6 +338,11 @@ impl Estimator for Pathchirp {
         let mean = self.latest.mean().filter(|_| !self.base.is_done());
         mean.map_or_else(Vec::new, |mean| self.found(mean))
     }
+
+    fn shrink(&mut self, size: Bytes) -> bool {
+        let has_begun = self.base.sent > 0;
+        self.base.shrink(&mut self.config.packet_size, size, has_begun)
+    }
 }
 
 #[cfg(test)]

@@ -197,11 +197,7 @@ impl Estimator for ProbeGap {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = size < self.config.packet_size && self.streams.is_empty();
-        if shrinks {
-            self.base.warn_shrunk(self.config.packet_size, size);
-            self.config.packet_size = size;
-        }
+        let shrinks = self.base.shrink(&mut self.config.packet_size, size, !self.streams.is_empty());
         self.capacity.shrink(size) || shrinks
     }
 

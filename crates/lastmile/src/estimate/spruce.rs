@@ -188,11 +188,9 @@ impl Estimator for Spruce {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = size < self.config.packet_size && self.streams.is_empty();
+        let shrinks = self.base.shrink(&mut self.config.packet_size, size, !self.streams.is_empty());
         if shrinks {
             self.capacity.shrink(size);
-            self.base.warn_shrunk(self.config.packet_size, size);
-            self.config.packet_size = size;
         }
         shrinks
     }

@@ -491,12 +491,7 @@ impl Estimator for Enough {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = size < self.config.packet_size && self.narrow.is_none();
-        if shrinks {
-            self.base.warn_shrunk(self.config.packet_size, size);
-            self.config.packet_size = size;
-        }
-        shrinks
+        self.base.shrink(&mut self.config.packet_size, size, self.narrow.is_some())
     }
 
     fn so_far(&self) -> Vec<Estimate> {

@@ -501,6 +501,10 @@ impl Estimator for Pathload {
             Phase::Fleet => self.on_fleet(record),
         }
     }
+
+    fn shrink(&mut self, size: Bytes) -> bool {
+        self.base.shrink(&mut self.config.packet_size, size, self.rates.is_some())
+    }
 }
 
 #[cfg(test)]

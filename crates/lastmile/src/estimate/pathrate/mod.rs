@@ -434,10 +434,9 @@ impl Estimator for Pathrate {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = size < self.config.packet_size && self.rates.is_empty() && self.bin == 0.0;
+        let has_begun = !self.rates.is_empty() || self.bin != 0.0;
+        let shrinks = self.base.shrink(&mut self.config.packet_size, size, has_begun);
         if shrinks {
-            self.base.warn_shrunk(self.config.packet_size, size);
-            self.config.packet_size = size;
             self.config.min_size = self.config.min_size.min(size);
         }
         shrinks

@@ -301,12 +301,8 @@ impl Estimator for Topp {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = size < self.config.packet_size && self.pairs.is_none() && self.points.is_empty();
-        if shrinks {
-            self.base.warn_shrunk(self.config.packet_size, size);
-            self.config.packet_size = size;
-        }
-        shrinks
+        let has_begun = self.pairs.is_some() || !self.points.is_empty();
+        self.base.shrink(&mut self.config.packet_size, size, has_begun)
     }
 
     fn so_far(&self) -> Vec<Estimate> {

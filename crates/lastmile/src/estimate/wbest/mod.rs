@@ -394,11 +394,9 @@ impl Estimator for Wbest {
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let planned = self.config.packet_size;
-        let shrinks = size < planned && self.pair_streams.is_empty() && self.trains.is_empty();
+        let has_begun = !self.pair_streams.is_empty() || !self.trains.is_empty();
+        let shrinks = self.base.shrink(&mut self.config.packet_size, size, has_begun);
         if shrinks {
-            self.base.warn_shrunk(planned, size);
-            self.config.packet_size = size;
             (self.burst, self.unseen) = (size * 2, shaper::least_unseen(self.config.train_length, size));
         }
         shrinks
