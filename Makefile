@@ -66,7 +66,7 @@ else
 	target/release/lastmile accuracy --world lab --realtime --runs 15 --method capprobe --rate 10M,30M,100M,300M,1000M --cross idle,poisson
 endif
 
-# Without ARGS: the table of docs/validation.md, in a quarter of an hour.
+# Without ARGS: the tables of docs/validation.md, in three quarters of an hour.
 paths: build
 ifdef ARGS
 	target/release/lastmile paths $(ARGS)

@@ -91,7 +91,7 @@ fn files_that_are_not_the_shards_of_one_command_are_refused() {
         merged(&files, &[]).is_error(2, parts);
     };
     refused(&[&own[0]], &[&own[0], "shard 2/2 is missing"]);
-    refused(&[&own[0], &own[1], &own[1]], &[&own[1], "is too"]);
+    refused(&[&own[0], &own[1], &own[1]], &[&own[1], "as is"]);
     let diary = scratch.file("diary", "dear diary\n");
     refused(&[&own[0], &diary], &[&diary, "it is no shard"]);
     lastmile(&["sweep", "path", "--shard", "1/2"]).is_error(2, &["--output"]);

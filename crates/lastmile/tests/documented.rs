@@ -17,14 +17,14 @@ use options::table;
 
 const HEAD: &str = "# Methods, classifiers, rate controllers and sources
 
-What each can be told, as `lastmile methods NAME`, `classifiers NAME`, `controllers NAME` and `sources NAME` print it; this page is made of the tables
+Options of each, as `lastmile methods NAME`, `classifiers NAME`, `controllers NAME` and `sources NAME` print it; this page is made of the tables
 in their files. An option is written
 
 - on the command line behind the name: `--method 'wbest(train_length=20)'`; `--trains`, `--train-length` and `--packet-size` are flags too;
 - in a scenario file as a key of `[[measure]]`: `train_length = 20`, and so in `--set measure.0.train_length=20` and in sweeps;
 - behind a name wherever one is taken: `wbest(train_length=20)`, `wbest(classifier=spike(start=0.4))`, `--set 'stream.0.control=tfrc(preset=ns-2)'`.
 
-What their numbers mean, behind token buckets and where Wi-Fi aggregates too, and where they err: [quantities.md](quantities.md). One method more,
+Meaning and errors of their numbers, behind token buckets and where Wi-Fi aggregates too: [quantities.md](quantities.md). One method more,
 [`probegap`](probegap.md), is in programs that are built with the feature of that name alone, because of a patent.
 ";
 

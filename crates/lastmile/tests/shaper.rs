@@ -222,7 +222,7 @@ fn a_capacity_whose_interval_says_next_to_nothing_is_called_so() {
 #[test]
 fn where_what_is_left_is_unknown_its_row_says_why() {
     for (rate, bucket, says) in
-        [(1e7, 3000.0, "later packets came at 10 Mbit/s"), (RATE, 100e3, ", train_length=600) shows")]
+        [(1e7, 3000.0, "later packets came at 10 Mbit/s"), (RATE, 100e3, ", train_length=600)' shows")]
     {
         let mut path = Path::new(1e9, Cross::Idle, 0.0, 1);
         (path.shaper, path.jitter) = (Some((rate, bucket)), 500.0);

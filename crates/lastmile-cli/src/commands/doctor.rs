@@ -40,7 +40,7 @@ fn to_text(findings: &[Finding]) -> Text {
     }
     let mut text = Text::from(table);
     let mut advice = findings.iter().filter_map(|f| Some((f, f.advice.as_deref()?))).peekable();
-    text.say(if advice.peek().is_some() { "\nWhat to change:" } else { "\nNothing to change." });
+    text.say(if advice.peek().is_some() { "\nAdvice:" } else { "\nNothing to change." });
     for (f, advice) in advice {
         text.say(format!("  {}: {advice}", f.name));
     }
@@ -74,7 +74,7 @@ mod tests {
         let text = to_text(&[finding(Verdict::Missing, Some("modprobe tun"))]);
         assert_eq!(
             text.to_string(),
-            "check  verdict  found\ntun    missing  it is so\n\nWhat to change:\n  tun: modprobe tun\n"
+            "check  verdict  found\ntun    missing  it is so\n\nAdvice:\n  tun: modprobe tun\n"
         );
         assert!(to_text(&[finding(Verdict::Good, None)]).to_string().ends_with("\nNothing to change.\n"));
     }

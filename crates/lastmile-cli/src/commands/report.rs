@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::files::page::{of_events, of_recording};
 use crate::shell::exit::Exit;
-use crate::shell::replace::replace;
+use crate::shell::replace::{replace, unwritable};
 
 /// By its first line a file's kind is told; one longer than this is that of no kind that has lines.
 const MAX_FIRST_LINE: u64 = 4 << 20;
@@ -45,21 +45,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let page = draw(&args.file).map_err(|error| Exit::Usage.blame(error))?;
     if let Some(folder) = &args.svg {
-        figures(folder, &page).map_err(|error| Exit::Usage.blame(error))?;
+        figures(folder, &page)?;
     }
     if output == Path::new("-") {
         crate::shell::say(page.trim_end());
         return Ok(None);
     }
-    replace(&output, |file| Ok(file.write_all(page.as_bytes())?))
-        .map_err(|error| Exit::Usage.blame(error))?;
+    replace(&output, |file| Ok(file.write_all(page.as_bytes())?))?;
     crate::shell::say(&format!("wrote {} ({} kB)", output.display(), page.len().div_ceil(1000)));
     Ok(None)
 }
 
 /// Writes each figure of a page into a folder.
 fn figures(folder: &Path, page: &str) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
     for (name, svg) in lastmile_report::svg::figures(page) {
         replace(&folder.join(name), |file| Ok(file.write_all(svg.as_bytes())?))?;
     }

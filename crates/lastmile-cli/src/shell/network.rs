@@ -100,7 +100,7 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
     Key::new(&bytes).map_err(|error| Exit::Usage.blame(anyhow!("{name}: {error}")))
 }
 
-/// The address of a host given as `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`; `port` where none is named.
+/// The address of a host given as `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`; the default is `port`.
 pub(crate) fn resolve(host: &str, port: u16, bind: Option<IpAddr>) -> anyhow::Result<SocketAddr> {
     let unknown = |why: String| Exit::Peer.blame(anyhow!("unknown host {host:?}: {why}"));
     if let Ok(address) = host.parse::<SocketAddr>() {
@@ -109,12 +109,20 @@ pub(crate) fn resolve(host: &str, port: u16, bind: Option<IpAddr>) -> anyhow::Re
     if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Ok(SocketAddr::new(ip, port));
     }
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, named)) => match named.parse() {
-            Ok(port) => (name, port),
-            Err(_) => return Err(Exit::Usage.blame(anyhow!("{named:?} in {host:?} is not a port"))),
-        },
-        None => (host, port),
+    let (name, named) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((name, "")) => (name, None),
+        Some((name, rest)) => (name, Some(rest.strip_prefix(':').unwrap_or(rest))),
+        // An address of IPv6 names its interface, as in fe80::1%eth0.
+        None if host.contains('%') => (host, None),
+        None => host.rsplit_once(':').map_or((host, None), |(name, named)| (name, Some(named))),
+    };
+    let port = match named.map(str::parse) {
+        None => port,
+        Some(Ok(port)) => port,
+        Some(Err(_)) => {
+            let named = named.unwrap_or_default();
+            return Err(Exit::Usage.blame(anyhow!("{named:?} in {host:?} is not a port")));
+        }
     };
     let found = (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
     let fits = |a: &SocketAddr| bind.is_none_or(|b| b.is_ipv4() == a.is_ipv4());
@@ -168,6 +176,8 @@ mod tests {
         assert_eq!(resolved("::1"), "[::1]:8620");
         assert_eq!(resolved("[::1]"), "[::1]:8620");
         assert_eq!(resolved("[::1]:7"), "[::1]:7");
+        assert_eq!(resolved("fe80::1%lo"), "[fe80::1%1]:8620");
+        assert_eq!(resolved("[fe80::1%lo]:7"), "[fe80::1%1]:7");
         let at = |text, port| resolve_at(text, port, DEFAULT_PORT, None).map(|address| address.port());
         assert_eq!((at("192.0.2.1", Some(7)).unwrap(), at("192.0.2.1:7", Some(7)).unwrap()), (7, 7));
         assert_eq!((at("::1", None).unwrap(), at("192.0.2.1:9", None).unwrap()), (DEFAULT_PORT, 9));

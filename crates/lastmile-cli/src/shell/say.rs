@@ -74,7 +74,8 @@ impl Write for Standard {
 fn unsaid(error: &io::Error) {
     match error.kind() {
         io::ErrorKind::Interrupted => {}
-        io::ErrorKind::BrokenPipe => std::process::exit(0),
+        // As of programs that the closed pipe's signal ends.
+        io::ErrorKind::BrokenPipe => std::process::exit(128 + 13),
         _ => {
             eprintln!("lastmile: cannot write to standard output: {error}");
             std::process::exit(Exit::Machine as i32);

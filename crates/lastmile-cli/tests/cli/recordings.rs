@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::USAGE;
+use super::{MACHINE, USAGE};
 use crate::common::{self, PROGRAM, Scratch, Server, lastmile};
 
 /// Runs a command and interrupts it after so long.
@@ -172,7 +172,7 @@ fn a_full_disk_takes_the_recording_and_nothing_else() {
     let (page, whole) = (scratch.path("run.html"), "an older page");
     fs::write(&page, whole).unwrap();
     let ended = on_a_full_disk(4, &["report", &file]);
-    ended.is_error(USAGE, &["cannot write", "run.html"]);
+    ended.is_error(MACHINE, &["cannot write", "run.html"]);
     assert_eq!(fs::read_to_string(&page).unwrap(), whole);
     let left = fs::read_dir(&scratch.0).unwrap().flatten().map(|entry| entry.file_name()).collect::<Vec<_>>();
     assert_eq!(left.len(), 4, "{left:?}");

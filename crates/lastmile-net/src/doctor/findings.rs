@@ -96,8 +96,7 @@ impl Machine {
         let found = format!("Linux {}, {} cores{load}", self.kernel, self.cores);
         match self.load {
             Some(load) if load > self.cores as f64 => {
-                let advice =
-                    "more wants to run than there are cores: stop something, or expect discarded streams";
+                let advice = "programs want more than all cores: stop some, or expect discarded streams";
                 Finding::bad("system", Verdict::Limited, found, advice)
             }
             _ if self.cores < 2 => {

@@ -253,7 +253,7 @@ impl Shards {
                 }
             }
             if let Some((other, _)) = all.iter().find(|(_, before)| before.shard == head.shard) {
-                return refused(format!("it is shard {}, and {} is too", head.shard, other.display()));
+                return refused(format!("it is shard {}, as is {}", head.shard, other.display()));
             }
             all.push((file.clone(), head));
         }
@@ -269,7 +269,7 @@ impl Shards {
                 more => format!(" and {more} more"),
             };
             return Err(Error::Input(format!(
-                "shard {which}{others} is missing: {first} is one of {of}, and {} of them are named",
+                "shard {which}{others} is missing: {first} is one of {of} shards, and the command names {}",
                 all.len()
             )));
         }

@@ -66,7 +66,7 @@ fn what_does_not_belong_together_is_refused_by_its_file() {
         (vec![&one, &third], &third, "it is shard 3/3, and "),
         (vec![&one, &diary], &diary, "it is no shard of a study"),
         (vec![&one, &old], &old, "it was made by lastmile 0.0.1, build "),
-        (vec![&two], &two, "is one of 2, and 1 of them are named"),
+        (vec![&two], &two, "is one of 2 shards, and the command names 1"),
         (vec![&one, &dir.join("none")], &dir.join("none"), "No such file"),
     ] {
         let files: Vec<PathBuf> = files.into_iter().cloned().collect();

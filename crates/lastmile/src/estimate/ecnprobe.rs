@@ -15,7 +15,7 @@
 use crate::estimate::search::Bracket;
 use crate::estimate::{
     Base, Conditions, Estimator, Guard, Method, Probes, Quantity, Refusal, Search, Signal, Step, StreamPlan,
-    Value, WarningCode, bits_per_second,
+    Value, Warning, WarningCode, bits_per_second,
 };
 use crate::node::Ecn;
 use crate::observe::{StreamVerdict, signal};
@@ -92,6 +92,19 @@ const MOST: f64 = 4.0;
 /// Trains in a row that may tell nothing.
 const ATTEMPTS: u32 = 5;
 
+/// A train that arrives at less than this share of its rate filled a queue, marked or not (our own).
+const SLOWED: f64 = 0.95;
+/// A train this much faster than the answer has to fill a queue (our own).
+const FASTER: f64 = 1.2;
+
+/// A train's rate, the rate at which it arrived, in bit/s, and the verdict by its marks.
+#[derive(Clone, Copy, Debug)]
+struct Train {
+    rate: f64,
+    came: f64,
+    too_fast: bool,
+}
+
 /// The tool.
 ///
 /// ```
@@ -113,6 +126,8 @@ pub struct EcnProbe {
     rounds: u32,
     /// True once a packet came marked.
     marked: bool,
+    /// Trains so far.
+    trains: Vec<Train>,
     streams: Vec<u32>,
 }
 
@@ -130,6 +145,7 @@ impl EcnProbe {
             bracket: Bracket::new(0.0, None),
             rounds: 0,
             marked: false,
+            trains: Vec::new(),
             streams: Vec::new(),
             config,
             base,
@@ -158,7 +174,10 @@ impl EcnProbe {
         self.streams.push(record.stream);
         self.marked |= ratio > 0.0;
         // [ECNProbe, section III.C]
-        self.bracket.take(rate, ratio > self.config.mark_ratio());
+        let too_fast = ratio > self.config.mark_ratio();
+        self.bracket.take(rate, too_fast);
+        let came = signal::throughput(&signal::gaps(record, false));
+        self.trains.extend(came.map(|came| Train { rate, came, too_fast }));
         let epsilon = self.config.epsilon.unwrap_or(1.0 / self.config.train_length() as f64);
         let is_at_the_turn = (ratio - self.config.mark_ratio()).abs() < epsilon;
         let narrow = |high: &f64| self.bracket.width() <= self.config.resolution * high;
@@ -179,7 +198,27 @@ impl EcnProbe {
         let value = Value::Is(bits_per_second(rate));
         let mut found = vec![self.base.estimate(Quantity::AvailableBandwidth, value, &self.streams)];
         self.guard.warn(rate, &mut found);
+        found[0].warnings.extend(self.doubt(rate).filter(|_| !self.config.faithful));
         self.base.found(found);
+    }
+
+    /// Warning (our own) of trains whose rates of arrival contradict the marks: a router that marks late lets a train fill its queue, and one whose
+    /// queue others fill marks trains of any rate.
+    fn doubt(&self, answer: f64) -> Option<Warning> {
+        let any = |contradicts: &dyn Fn(&Train) -> bool| self.trains.iter().any(contradicts);
+        let late = any(&|train| !train.too_fast && train.came < SLOWED * train.rate);
+        let early =
+            any(&|train| train.too_fast && train.rate > FASTER * answer && train.came > train.rate * SLOWED);
+        let text = match (late, early) {
+            (true, _) => {
+                "trains arrived slower than they left and had no marks: a queue marks late, and less may be left"
+            }
+            (_, true) => {
+                "trains had marks and arrived as fast as they left: others' packets fill a queue that marks, and more may be left"
+            }
+            _ => return None,
+        };
+        Some(Warning { code: WarningCode::PoorFit, text: text.into() })
     }
 }
 
@@ -219,6 +258,21 @@ mod tests {
     use crate::estimate::Outcome;
     use crate::observe::testing::record;
     use crate::report::Pattern;
+
+    /// By hand: a train of 8 Mbit/s without marks that came at 7; one of 8 with marks that came at 8, beside an answer of 5.
+    #[test]
+    fn arrivals_that_contradict_marks_are_told_of() {
+        let mut tool = EcnProbe::new(EcnProbeConfig::default(), Conditions::exact(1));
+        let mut said = |rate, came, too_fast| {
+            tool.trains = vec![Train { rate, came, too_fast }];
+            tool.doubt(5e6).map(|doubt| (doubt.code, doubt.text.contains("marks late")))
+        };
+        assert_eq!(said(8e6, 7e6, true), None);
+        assert_eq!(said(8e6, 8e6, false), None);
+        assert_eq!(said(8e6, 7e6, false), Some((WarningCode::PoorFit, true)));
+        assert_eq!(said(8e6, 8e6, true), Some((WarningCode::PoorFit, false)));
+        assert_eq!(said(5.5e6, 5.5e6, true), None);
+    }
 
     /// Sends what it asks for over a path that marks, at a rate of x, `marks(x)` of so many packets.
     fn run(config: EcnProbeConfig, marks: impl Fn(u64, usize) -> Option<usize>) -> (Outcome, Vec<u64>) {

@@ -530,7 +530,7 @@ pub enum Refusal {
     #[error("interrupted")]
     Interrupted,
     /// A scenario's run was over before.
-    #[error("the run was over before this measurement was; prolong it, or start earlier")]
+    #[error("the run ended before this measurement; prolong the run, or start the measurement earlier")]
     RunOver,
     /// Of streams that were recorded there are too few, or they have another shape.
     #[error(

@@ -23,8 +23,8 @@ pub(super) fn screen(rows: &[Row], peer: &str) -> String {
     }
     let several = ways.iter().map(|way| way.1.map(f64::to_bits)).collect::<BTreeSet<_>>().len() > 1;
     let mut text = String::new();
-    let mut reasons: Vec<(&str, &str)> = Vec::new();
-    let mut warned = false;
+    // Reasons and warnings, each with its methods.
+    let mut said: Vec<(&str, String)> = Vec::new();
     for (way, start) in &ways {
         let own: Vec<&Row> =
             rows.iter().filter(|row| row.start_seconds == *start && label(row, peer) == *way).collect();
@@ -37,12 +37,14 @@ pub(super) fn screen(rows: &[Row], peer: &str) -> String {
         let mut loads = Table::new(&[&[""], &LOADS[..], beside].concat());
         for (asked, of) in once(own.iter().map(|row| (row.asked.as_str(), *row))) {
             let warns = of.iter().any(|row| !row.warnings.is_empty());
-            warned |= warns;
+            let whose = if ways.len() > 1 { format!("{asked} {way}") } else { asked.to_owned() };
+            let warnings = of.iter().flat_map(|row| &row.warnings);
+            said.extend(warnings.map(|warning| (warning.as_str(), format!("! {whose}"))));
             let name = format!("{asked}{}", if warns { " !" } else { "" });
             let mut cells = vec![name.clone()];
             let none = match of.iter().find_map(|row| reason(row)) {
                 Some(why) => {
-                    reasons.push((why, asked));
+                    said.push((why, whose.clone()));
                     if why == NOT_RUN { "not run" } else { "none" }
                 }
                 None => "",
@@ -65,13 +67,10 @@ pub(super) fn screen(rows: &[Row], peer: &str) -> String {
         &format!("{} of IP packets, in parentheses intervals. Of each method {}.", unit.name, explained(tcp)),
         WIDTH,
     );
-    for (why, whose) in once(reasons) {
+    for (why, whose) in once(said) {
         let whose: Vec<&str> =
-            once(whose.into_iter().map(|whose| (whose, ()))).into_iter().map(|one| one.0).collect();
+            once(whose.iter().map(|whose| (whose.as_str(), ()))).into_iter().map(|one| one.0).collect();
         text += &wrapped(&format!("{}: {why}", whose.join(", ")), WIDTH);
-    }
-    if warned {
-        text += "! warns: -v has the words\n";
     }
     text
 }
@@ -132,7 +131,7 @@ mod tests {
             "pathchirp 0.00 - - - -",
             "pathchirp, topp: not run: the budget is used up",
             "pathload: no result within the limit of 30 s",
-            "! warns: -v has the words",
+            "! wbest: w",
         ] {
             assert!(words(&text).contains(said), "{said:?} is missing:\n{text}");
         }

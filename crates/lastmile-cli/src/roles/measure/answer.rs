@@ -105,7 +105,7 @@ struct Notes {
 impl Notes {
     fn mark(&self) -> String {
         self.unseen.map_or_else(String::new, |burst| {
-            format!(" * In bursts of {}: the method `wbest(train_length=600)` looks further.", Bytes(burst))
+            format!(" * In bursts of {}: `--train-length 600` looks further.", Bytes(burst))
         })
     }
 
@@ -286,7 +286,7 @@ mod tests {
              \x20 next 10 s  (3.87 .. 7.02)\n\
              from host-b  unknown: interrupted\n\
              Mbit/s of IP packets; in parentheses 90 % intervals. * In bursts of 18.6 kB:\n\
-             the method `wbest(train_length=600)` looks further.\n";
+             `--train-length 600` looks further.\n";
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert_eq!(text.matches("seems busy").count(), 1, "{text}");
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

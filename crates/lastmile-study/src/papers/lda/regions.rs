@@ -86,7 +86,7 @@ pub(super) fn spacing(name: &'static str, above: f64) -> Table {
     let (wireless, congestion) = (of(&low, &high), [of(&|_| None, &low), of(&high, &|_| None)].concat());
     let lines = vec![("from".into(), lower.clone()), ("to".into(), upper.clone())];
     let chart = Chart::new(
-        format!("{name}: what a loss is taken for"),
+        format!("{name}: causes that losses are counted as"),
         "packets lost, n",
         "gap over the least gap",
         lines,
@@ -142,7 +142,7 @@ pub(super) fn zigzag() -> Table {
         line.iter().map(|(n, y)| (n - 0.5, n + 0.5, low(y.mean), high(y.mean))).collect::<Vec<_>>()
     };
     let (wireless, congestion) = (around(|_| None, Some), around(Some, |_| None));
-    let (title, y) = ("zigzag: what a loss is taken for", "deviations from the mean delay");
+    let (title, y) = ("zigzag: causes that losses are counted as", "deviations from the mean delay");
     let chart = Chart::new(title, "packets lost, n", y, vec![("threshold".into(), line.clone())]);
     table.chart(chart.region("wireless", wireless).region("congestion", congestion));
     table

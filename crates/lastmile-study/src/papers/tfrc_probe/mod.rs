@@ -71,7 +71,7 @@ fn items() -> Vec<Item> {
         Item::made(
             "figure-1",
             Figure(1),
-            "what other packets do to a pair's dispersion, and to its sum of delays",
+            "a pair's dispersion and its sum of delays, beside other packets",
             pictures::PAIRS.map(cases::pair).to_vec(),
             pictures::pairs,
         ),

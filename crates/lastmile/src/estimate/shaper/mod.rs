@@ -506,7 +506,7 @@ pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warn
 pub(super) fn costs(bound: Rate, size: Bytes) -> String {
     let bucket = least_unseen(LONG, size).unwrap_or(Bytes::ZERO);
     format!(
-        "wbest(capacity={bound}, train_length={LONG}) shows a token bucket of up to {bucket}, the rate after it and the available bandwidth below that rate, for {} a direction, and more if a bucket is there",
+        "--method 'wbest(capacity={bound}, train_length={LONG})' shows a token bucket of up to {bucket}, the rate after it and the available bandwidth below that rate, for {} a direction, and more if a bucket is there",
         size * LONG as u64
     )
 }

@@ -222,7 +222,7 @@ pub(crate) fn run(
         let (at, missed) = grid.next(began.elapsed());
         if missed > 0 {
             crate::shell::note(&format!(
-                "round {number} took longer than the interval: left out are the next {missed}"
+                "round {number} took longer than the interval: the next {missed} are left out"
             ));
         }
         while began.elapsed() < at && !signals::stopped() {

@@ -346,7 +346,9 @@ impl<S: PacketSink> Prober<S> {
             && now >= started + limit
             && !matches!(self.phase, Phase::Finished)
         {
-            return self.refuse_all(now, &Refusal::TimeLimit { limit });
+            let unanswered = matches!(self.phase, Phase::Hello | Phase::KeyCheck);
+            let refusal = if unanswered { self.no_answer(false) } else { Refusal::TimeLimit { limit } };
+            return self.refuse_all(now, &refusal);
         }
         if self.waiting.as_ref().is_some_and(|w| now >= w.until) {
             return self.on_silence(now);
@@ -419,32 +421,38 @@ impl<S: PacketSink> Prober<S> {
             }
             return self.request(now);
         }
-        let peer = self.config.peer;
-        let refusal = match &self.phase {
-            Phase::Hello if closed => Refusal::PeerAbsent(format!(
-                "{peer}: nothing listens on that port; start `lastmile serve` there, or name its port"
-            )),
-            Phase::Hello if self.codec.is_authenticated() => {
-                return self.enter(now, Phase::KeyCheck);
+        match &self.phase {
+            Phase::Hello if !closed && self.codec.is_authenticated() => self.enter(now, Phase::KeyCheck),
+            Phase::Hello | Phase::KeyCheck => {
+                let refusal = self.no_answer(closed);
+                self.refuse_all(now, &refusal);
             }
-            Phase::Hello | Phase::KeyCheck => match (self.foreign, self.failure) {
-                (Some((count, least, most)), _) => {
-                    let replies = if count == 1 { "reply" } else { "replies" };
-                    let octets =
-                        if least == most { format!("{least}") } else { format!("{least} to {most}") };
-                    Refusal::PeerCannot(format!(
-                        "{peer} answers, but not in STAMP: {count} {replies} of {octets} octets; run `lastmile serve` or a STAMP reflector (RFC 8762) there"
-                    ))
-                }
-                (None, Some(failure)) => Refusal::PeerAbsent(format!("{peer}: {failure}")),
-                (None, None) => Refusal::PeerCannot(format!(
-                    "{peer} does not answer: no STAMP reflector there, a firewall drops UDP to it, or the path is congested"
-                )),
-            },
             // A congested path may be free again for the next method, which says hello anew.
-            _ => return self.refuse(now, Refusal::PeerSilent),
-        };
-        self.refuse_all(now, &refusal);
+            _ => self.refuse(now, Refusal::PeerSilent),
+        }
+    }
+
+    /// Reason why the peer answered no hello.
+    fn no_answer(&self, closed: bool) -> Refusal {
+        let peer = self.config.peer;
+        if closed {
+            return Refusal::PeerAbsent(format!(
+                "{peer}: nothing listens on that port; start `lastmile serve` there, or name its port"
+            ));
+        }
+        match (self.foreign, self.failure) {
+            (Some((count, least, most)), _) => {
+                let replies = if count == 1 { "reply" } else { "replies" };
+                let octets = if least == most { format!("{least}") } else { format!("{least} to {most}") };
+                Refusal::PeerCannot(format!(
+                    "{peer} answers, but not in STAMP: {count} {replies} of {octets} octets; run `lastmile serve` or a STAMP reflector (RFC 8762) there"
+                ))
+            }
+            (None, Some(failure)) => Refusal::PeerAbsent(format!("{peer}: {failure}")),
+            (None, None) => Refusal::PeerCannot(format!(
+                "{peer} does not answer: no STAMP reflector there, a firewall drops UDP to it, or the path is congested"
+            )),
+        }
     }
 }
 
