@@ -61,7 +61,7 @@ fn what_does_not_belong_together_is_refused_by_its_file() {
     let text = std::fs::read_to_string(&two).unwrap();
     std::fs::write(&old, text.replace(env!("CARGO_PKG_VERSION"), "0.0.1")).unwrap();
     for (files, file, why) in [
-        (vec![&one, &two, &again], &again, "it is shard 2/2, and "),
+        (vec![&one, &two, &again], &again, "it is shard 2/2, as is "),
         (vec![&one, &other], &other, "its arguments are \"paths --runs 7\", and those of "),
         (vec![&one, &third], &third, "it is shard 3/3, and "),
         (vec![&one, &diary], &diary, "it is no shard of a study"),
