@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{PEER, USAGE, closed_port};
 use nix::sys::signal::{Signal, kill};
@@ -34,7 +34,8 @@ fn a_host_that_never_answers_is_given_up() {
     assert!(ended.after < Duration::from_secs(13), "{ended:?}");
 }
 
-/// Reflects as RFC 8762, section 4.3.1 has it, and knows nothing of TLVs: 44 octets, until dropped.
+/// Reflects as RFC 8762, section 4.3.1 has it, and knows nothing of TLVs: zeros pad a reply to its request's size. Behind a serialiser of its own,
+/// if that has a rate in Mbit/s.
 struct PlainReflector {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -43,6 +44,10 @@ struct PlainReflector {
 
 impl PlainReflector {
     fn start() -> PlainReflector {
+        PlainReflector::behind(f64::INFINITY)
+    }
+
+    fn behind(mbps: f64) -> PlainReflector {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let address = socket.local_addr().unwrap().to_string();
@@ -50,16 +55,21 @@ impl PlainReflector {
         let flag = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let mut packet = [0; 2048];
+            let mut idle_at = Instant::now();
             while !flag.load(Ordering::Relaxed) {
                 let Ok((n, peer)) = socket.recv_from(&mut packet) else { continue };
                 if n < 44 {
                     continue;
                 }
+                // With 28 octets of IP and UDP headers.
+                idle_at =
+                    idle_at.max(Instant::now()) + Duration::from_secs_f64((n + 28) as f64 * 8e-6 / mbps);
+                std::thread::sleep(idle_at.saturating_duration_since(Instant::now()));
                 // NTP format (RFC 8762, section 4.2.1): seconds since 1900 and their fraction.
                 let unix = std::time::UNIX_EPOCH.elapsed().unwrap();
                 let fraction = (u64::from(unix.subsec_nanos()) << 32) / 1_000_000_000;
                 let now = (unix.as_secs() + 2_208_988_800) << 32 | fraction;
-                let mut reply = [0; 44];
+                let mut reply = vec![0; n];
                 // Sequence number, timestamp, error estimate, receive timestamp.
                 reply[..4].copy_from_slice(&packet[..4]);
                 reply[4..12].copy_from_slice(&now.to_be_bytes());
@@ -90,6 +100,35 @@ fn a_plain_reflector_serves_no_one_way_method() {
     let ended = lastmile(&["measure", &plain.address, "--direction", "forward"]);
     ended.is_error(PEER, &["STAMP", "round-trip"]);
     assert!(ended.after < Duration::from_secs(7), "{ended:?}");
+}
+
+#[test]
+fn every_round_trip_method_measures_a_plain_reflector() {
+    let methods = lastmile(&["methods", "--json"]).json();
+    let with_trips = methods.as_array().unwrap().iter().filter(|method| method["round_trip"] == true);
+    let mut found = Vec::new();
+    for method in with_trips {
+        let name = method["name"].as_str().unwrap();
+        let brief = method["brief"].as_object().unwrap().iter();
+        let options: Vec<_> =
+            brief.map(|(key, value)| format!("{key}={}", value.as_str().unwrap())).collect();
+        let choice = format!("{name}({})", options.join(", "));
+        let plain = PlainReflector::behind(10.0);
+        let args = ["measure", &plain.address, "--direction", "round-trip", "--method", &choice, "--json"];
+        found.push((lastmile(&args).json()["results"].clone(), choice));
+    }
+    let mut measured = 0;
+    for (results, choice) in &found {
+        for result in results.as_array().unwrap() {
+            let Some(rate) = result["rate_bps"].as_f64() else { continue };
+            measured += 1;
+            // A thread that sleeps is late: on a busy machine the link is slower than its rate.
+            let is_doubted = result["code"].as_str().is_some_and(|code| code != "round-trip");
+            assert!((3e6..11e6).contains(&rate) || is_doubted, "{choice}: {result}");
+        }
+    }
+    // A machine that others use may refuse some.
+    assert!(measured > 0 && found.len() > 10, "{measured} of {}", found.len());
 }
 
 #[test]

@@ -179,6 +179,14 @@ impl EcnProbe {
         let came = signal::throughput(&signal::gaps(record, false));
         self.trains.extend(came.map(|came| Train { rate, came, too_fast }));
         let epsilon = self.config.epsilon.unwrap_or(1.0 / self.config.train_length() as f64);
+        // Ours: a queue that overflows before it marks does not mark.
+        if !self.config.faithful
+            && !self.marked
+            && record.lost() > 0
+            && came.is_some_and(|came| came < SLOWED * rate)
+        {
+            return self.base.refuse(Refusal::Unmarked { cleared: false });
+        }
         let is_at_the_turn = (ratio - self.config.mark_ratio()).abs() < epsilon;
         let narrow = |high: &f64| self.bracket.width() <= self.config.resolution * high;
         if is_at_the_turn {
@@ -334,6 +342,26 @@ mod tests {
         let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
         let said = found[0].value.rate().unwrap().bits_per_second();
         assert!(said.abs_diff(10_100_000) < 150_000, "{said} {tried:?}");
+    }
+
+    /// By hand: a train of 16 Mbit/s came at 8 and lost a packet.
+    #[test]
+    fn a_queue_that_overflows_before_it_marks_is_refused_at_once() {
+        for (lost, refuses) in [(true, true), (false, false)] {
+            let config =
+                EcnProbeConfig { first_rate: Some(Rate::ip(16_000_000)), ..EcnProbeConfig::default() };
+            let mut tool = EcnProbe::new(config, Conditions::exact(1));
+            let sent: Vec<u64> = (0..960).map(|k| 250 * k).collect();
+            let came: Vec<Option<u64>> =
+                (0..960).map(|k| (!lost || k != 500).then_some(900 + 500 * k)).collect();
+            let mut train = record(Pattern::Train, &sent, &sent, &came);
+            for packet in &mut train.packets {
+                (packet.size, packet.ecn) = (Bytes(500), Ecn::Ect0);
+            }
+            tool.on_stream(&train);
+            let refusal = Step::Done(Outcome::Refused(Refusal::Unmarked { cleared: false }));
+            assert_eq!(tool.step() == refusal, refuses);
+        }
     }
 
     #[test]
