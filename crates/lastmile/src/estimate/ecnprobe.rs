@@ -179,14 +179,6 @@ impl EcnProbe {
         let came = signal::throughput(&signal::gaps(record, false));
         self.trains.extend(came.map(|came| Train { rate, came, too_fast }));
         let epsilon = self.config.epsilon.unwrap_or(1.0 / self.config.train_length() as f64);
-        // Ours: a queue that overflows before it marks does not mark.
-        if !self.config.faithful
-            && !self.marked
-            && record.lost() > 0
-            && came.is_some_and(|came| came < SLOWED * rate)
-        {
-            return self.base.refuse(Refusal::Unmarked { cleared: false });
-        }
         let is_at_the_turn = (ratio - self.config.mark_ratio()).abs() < epsilon;
         let narrow = |high: &f64| self.bracket.width() <= self.config.resolution * high;
         if is_at_the_turn {
@@ -200,6 +192,16 @@ impl EcnProbe {
             });
         }
         self.rate = Some(self.bracket.next());
+    }
+
+    /// True (our own) if a queue overflowed before it marked anything: it does not mark.
+    fn overflowed(&self, record: &StreamRecord, rate: f64) -> bool {
+        let came = signal::throughput(&signal::gaps(record, false));
+        let is_unmarked = !self.marked && signal::marks(record) == Some(0.0);
+        !self.config.faithful
+            && is_unmarked
+            && record.lost() > 0
+            && came.is_some_and(|came| came < SLOWED * rate)
     }
 
     fn end(&mut self, rate: f64) {
@@ -253,6 +255,9 @@ impl Estimator for EcnProbe {
         self.base.drain(record, self.config.pause);
         self.guard.see(record, planned, &mut self.base);
         match self.rate {
+            Some(rate) if self.overflowed(record, rate) => {
+                self.base.refuse(Refusal::Unmarked { cleared: false });
+            }
             _ if verdict != StreamVerdict::Believed => self.base.waste(verdict, ATTEMPTS),
             None => self.on_burst(record),
             Some(rate) => self.on_train(record, rate),
