@@ -44,7 +44,7 @@ pub struct Base {
     /// Streams in a row that told nothing.
     wasted: u32,
     /// Packets lost, of so many.
-    losses: (u32, u32),
+    pub(super) losses: (u32, u32),
     /// Packets that arrived behind one that left later, of so many.
     pub(super) reordered: (usize, usize),
     round_trip: bool,

@@ -226,11 +226,14 @@ impl Trains {
         let fast =
             median.rate > self.size.bits() as f64 * 1e9 / (self.noise * NOISE_SHARE).as_nanos().max(1) as f64;
         let made_up = BurstCheck::needed(median.rate, self.size, self.base.coalescing());
+        // Trains that all came in one batch have no rate.
+        let clumped = self.clumped * 2 > self.streams.len();
+        let timed = clumped && !self.whole.is_empty();
         let apart = (by_whole.rate / median.rate.max(1.0) - 1.0).abs() > AGREE;
         let why = match () {
             () if self.shaper.is_some() => self.shaper.as_ref().map(Shaper::why),
-            () if self.clumped * 2 > self.streams.len() => None,
-            () if self.gaps.len() < self.wide || fast => Some(
+            () if timed => None,
+            () if clumped || self.gaps.len() < self.wide || fast => Some(
                 "trains come as fast as the server sends them, or faster than these hosts can time"
                     .to_owned(),
             ),
@@ -247,7 +250,7 @@ impl Trains {
         }
         let met = if self.agree(median.rate) { Met::Few } else { met(&self.gaps) };
         let capacity = match met {
-            _ if self.clumped * 2 > self.streams.len() => {
+            _ if timed => {
                 say(WarningCode::BatchedStamps, CLUMPED);
                 by_whole
             }
@@ -395,8 +398,10 @@ mod tests {
         let rate = found[0].value.rate().unwrap().bits_per_second() as f64;
         assert!((rate / 98.6e6 - 1.0).abs() < 0.02 && found[0].interval.is_some(), "{found:?}");
         assert_eq!(found[0].warnings[0].code, WarningCode::BatchedStamps);
-        let fast = of(&[train(vec![13; 29])]);
-        assert!(matches!(fast[0].value, Value::MoreThan(_)), "{fast:?}");
+        for gap in [13, 0] {
+            let fast = of(&[train(vec![gap; 29]), train(vec![gap; 29])]);
+            assert!(matches!(fast[0].value, Value::MoreThan(_)), "{fast:?}");
+        }
     }
 
     #[test]

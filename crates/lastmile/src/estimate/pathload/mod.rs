@@ -97,6 +97,7 @@ const CONGESTED: f64 = 0.15;
 const LOSSY_STREAMS: f64 = 0.5;
 /// Fleets in a row that losses end, each at half the rate: those losses are no queue's (our own).
 const LOSSY_FLEETS: u32 = 4;
+const AT_ONCE_REFUSED: &str = "packets that left apart came together, as at a host that takes interrupts late or over Wi-Fi that aggregates: delays of single packets say nothing";
 /// Packets of a part of a stream that can be read.
 const PART: usize = 36;
 /// Medians that make a trend.
@@ -343,13 +344,13 @@ impl Pathload {
         if loss >= CONGESTED || lossy {
             self.by_loss += 1;
             if self.by_loss >= LOSSY_FLEETS && !self.config.faithful {
-                return self.base.waste(StreamVerdict::TooLossy, 1);
+                return self.refuse_losses();
             }
             return self.end_fleet(Fleet::Rising);
         }
         let all = |one: Delays| self.fleet.iter().filter(|other| **other == one).count();
         let (rose, stayed) = (all(Delays::Rise), all(Delays::Stay));
-        // No further stream changes a verdict that six in ten of all have made.
+        // Six in ten of all streams have made a verdict, which further ones change by losses alone.
         let certain =
             rose.max(stayed) as f64 >= rates::SHARE * wanted as f64 && self.fleet.len() <= self.sent;
         if self.sent < wanted && (self.config.faithful || !certain) {
@@ -364,6 +365,18 @@ impl Pathload {
         }
         self.by_loss = 0;
         self.end_fleet(Fleet::of(rose, stayed, self.fleet.len()));
+    }
+
+    /// Packets that overtook others, or came together with them, tell as little as lost ones, and are none.
+    fn refuse_losses(&mut self) {
+        let (lost, sent) = self.base.losses;
+        if f64::from(lost) >= LOSSY * f64::from(sent) {
+            self.base.waste(StreamVerdict::TooLossy, 1);
+        } else if self.base.reordered.0 > 0 {
+            self.base.waste(StreamVerdict::Reordered, 1);
+        } else {
+            self.base.refuse(Refusal::Inconsistent(AT_ONCE_REFUSED.to_owned()));
+        }
     }
 
     /// True if a stream of so few batches ends the run, or is to be sent again.

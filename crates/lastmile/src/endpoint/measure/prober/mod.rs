@@ -121,6 +121,8 @@ pub struct Prober<S: PacketSink = ()> {
     committed: Bytes,
     /// Round-trip streams in a row of which nothing came back.
     silent_streams: u32,
+    /// Methods in a row that ended in the peer's silence.
+    silent_methods: u32,
     last_sent: Time,
     /// Directions of which it was said that the queue of the sender's own interface is part of the path.
     queue_told: Vec<Direction>,
@@ -162,6 +164,7 @@ impl<S: PacketSink> Prober<S> {
             cost_before: Cost::default(),
             committed: Bytes::ZERO,
             silent_streams: 0,
+            silent_methods: 0,
             last_sent: Time::ZERO,
             queue_told: Vec::new(),
             out: VecDeque::new(),
@@ -427,8 +430,12 @@ impl<S: PacketSink> Prober<S> {
                 let refusal = self.no_answer(closed);
                 self.refuse_all(now, &refusal);
             }
-            // A congested path may be free again for the next method, which says hello anew.
-            _ => self.refuse(now, Refusal::PeerSilent),
+            // A congested path may be free again for the next method; a peer that is silent through two is gone.
+            _ if self.silent_methods > 0 => self.refuse_all(now, &Refusal::PeerSilent),
+            _ => {
+                self.silent_methods += 1;
+                self.refuse(now, Refusal::PeerSilent);
+            }
         }
     }
 

@@ -45,7 +45,7 @@ impl<S: PacketSink> Prober<S> {
         let Some(answered) = self.waiting.as_ref().and_then(|w| w.tries.iter().find(answers)).copied() else {
             return;
         };
-        self.unanswered = Bytes::ZERO;
+        (self.unanswered, self.silent_methods) = (Bytes::ZERO, 0);
         self.welcome = answered.sent;
         if !matches!(replied.reply, Reply::Report(_)) {
             self.saw(datagram.ip_size(), at - answered.sent);
