@@ -5,17 +5,17 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 	deb static installed shots strings
 
 help:
-	@echo "make demo      build, then measure a path whose truth is known, with real packets"
+	@echo "make demo      build, then measure a path of known truth, with real packets"
 	@echo "make test      format, lints, docs, all tests, conformance, lab tests"
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
-	@echo "make paths     how often numbers are wrong on random paths, and whether they say so (ARGS=... are passed on)"
+	@echo "make paths     wrong numbers on random paths, with and without a warning (ARGS=... are passed on)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
-	@echo "make field     what measurements say on paths of real kernels whose trouble is known (writes docs/validation.md; 15 minutes, as root)"
+	@echo "make field     measurements on paths of real kernels with known trouble (writes docs/validation.md; 15 minutes, as root)"
 	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (three quarters of an hour, as root, Debian)"
-	@echo "make cost      what an answer costs with lastmile and with iperf3, over a path whose truth is known (two minutes)"
+	@echo "make cost      the cost of an answer with lastmile and with iperf3, over a path of known truth (two minutes)"
 	@echo "make twins     a rate controller in the lab against its twin in the simulator (15 minutes)"
 	@echo "make ns2       TFRC beside ns-2 on the same paths, where ns-2 is installed (writes docs/validation.md; half an hour)"
-	@echo "make bench-sim what a simulated second costs, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
+	@echo "make bench-sim the cost of a simulated second, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP, RTCP and iperf3, and as a guest of webrtc-rs (needs the package registries)"
 	@echo "make strings   target/strings.txt: every help text and message, to read through"
 	@echo "make build     target/release/lastmile"
@@ -23,7 +23,7 @@ help:
 	@echo "make deb       target/deb/lastmile.deb, with manual pages and completions (Debian; installs cargo-deb)"
 	@echo "make static    target/static/lastmile, a program that needs no library"
 	@echo "make installed both, and cargo install, tried on bare root file systems (as root, on Debian with debootstrap)"
-	@echo "make setup     what the others need (Rust and a C compiler, checked or installed); they call it themselves"
+	@echo "make setup     needs of the others (Rust and a C compiler, checked or installed); they call it themselves"
 	@echo "make bench-ns  ns-2 and ns-3 for bench-sim and ns2: apt-get install ns2 libns3-dev libgsl-dev g++ pkg-config"
 
 # Checks that Rust is new enough and there is a C compiler (installed by apt-get where it is missing), rustfmt and clippy.

@@ -15,16 +15,20 @@ mod shell;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lastmile::classify::{CLASSIFIERS, Lda};
 use lastmile::control::{CONTROLLERS, Controller, WRAPPERS, Wrapper};
 use lastmile::endpoint::stream::source::{SOURCES, Source};
 use lastmile::estimate::{METHODS, Method};
 
+const UNITS: &str = "\
+Units: rates count bits (10M, 10Mbps, '10 Mbit/s'), sizes bytes (1500B, 60kB, 1MB), times are 500ms, 1s or 2min, and a bare number \
+is seconds. k, M and G are powers of 1000, Ki, Mi and Gi of 1024, as in 64KiB.";
+
 /// Measures the capacity and the available bandwidth of a network path: 0.5 s and 134 kB on an idle path, 0.8 s and 260 kB beside others.
 #[derive(Parser)]
 #[command(name = "lastmile", version, long_about = None, propagate_version = true, max_term_width = 80)]
-#[command(after_help = shell::exit::HELP)]
+#[command(after_help = format!("{UNITS}\n\n{}", shell::exit::HELP))]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -79,6 +83,30 @@ pub struct Own<'a> {
     pub papers: &'a [&'static lastmile_study::papers::Paper],
 }
 
+/// The command line, with all defaults written alike.
+pub(crate) fn program() -> clap::Command {
+    with_defaults(Cli::command())
+}
+
+/// clap sets a default with a blank in quotes, and others not: help texts end with it instead.
+fn with_defaults(command: clap::Command) -> clap::Command {
+    let shown = |arg: Arg| {
+        let values: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+        if values.is_empty() || !arg.get_action().takes_values() {
+            return arg;
+        }
+        let default = format!(" [default: {}]", values.join(","));
+        let with = |help: Option<&clap::builder::StyledStr>| help.map(|help| format!("{help}{default}"));
+        let arg = match (with(arg.get_help()), with(arg.get_long_help())) {
+            (Some(short), Some(long)) => arg.help(short).long_help(long),
+            (Some(short), None) => arg.help(short),
+            _ => return arg,
+        };
+        arg.hide_default_value(true)
+    };
+    command.mut_args(shown).mut_subcommands(with_defaults)
+}
+
 /// Runs the program with the arguments of the process, once in a process: its names are added to the registries of `lastmile`.
 pub fn run(own: Own<'_>) -> ExitCode {
     let added = METHODS
@@ -92,16 +120,17 @@ pub fn run(own: Own<'_>) -> ExitCode {
     if let Err(error) = added {
         return shell::exit::code(Err(shell::exit::Exit::Machine.blame(error)));
     }
-    let cli = match Cli::try_parse() {
+    let mut program = program();
+    let parsed = program
+        .try_get_matches_from_mut(std::env::args_os())
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program)));
+    let cli = match parsed {
         Ok(cli) => cli,
         // Help and the version are asked for, or stand in for a command.
         Err(error) if !shell::exit::is_usage_error(&error) => return shell::say_help(&error),
         Err(error) => {
-            return shell::exit::code(Err(shell::exit::usage(
-                &error,
-                &Cli::command(),
-                std::env::args().nth(1).as_deref(),
-            )));
+            let command = std::env::args().nth(1);
+            return shell::exit::code(Err(shell::exit::usage(error, &program, command.as_deref())));
         }
     };
     let done = match cli.command {
@@ -113,7 +142,7 @@ pub fn run(own: Own<'_>) -> ExitCode {
         Command::Receive(args) => commands::receive::run(args),
         Command::Stream(args) => commands::stream::run(*args),
         Command::Replay(args) => commands::replay::run(args),
-        Command::Methods(args) => commands::registries::run(args, &METHODS),
+        Command::Methods(args) => commands::registries::methods(args),
         Command::Classifiers(args) => commands::registries::run(args, &CLASSIFIERS),
         Command::Controllers(args) => commands::registries::controllers(args),
         Command::Sources(args) => commands::registries::run(args, &SOURCES),

@@ -2,9 +2,12 @@
 
 mod common;
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use common::{Scratch, lastmile, run};
+use common::{NARROW, PROGRAM, Scratch, lastmile, read, run};
+
+const USAGE: i32 = 2;
 
 const SWEEP: &[&str] =
     &["sweep", "path", "--set", "link.0.rate=5 Mbit/s,6 Mbit/s", "--set", "duration=2 s", "--seeds", "3"];
@@ -150,4 +153,60 @@ fn dask_runs_shards_on_two_workers() {
     let whole = lastmile(&sweep);
     assert_eq!(std::fs::read_to_string(&output).unwrap(), whole.stdout);
     assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1, "shards are gone once they are merged");
+}
+
+#[test]
+fn a_killed_sweep_goes_on_and_ends_as_if_nothing_had_been() {
+    let scratch = Scratch::new("killed");
+    let scenario = scratch.file("narrow.toml", NARROW);
+    let set = ["--set", "link.0.queue=5 packets,20 packets", "--set", "traffic.tcp.tcp.recovery=reno,sack"];
+    let sweep = |output: &str, more: &[&str]| {
+        let output = scratch.path(output);
+        let all = [&["sweep", &scenario, "--seeds", "15", "-o", &output], &set[..], more].concat();
+        lastmile(&all)
+    };
+    for jobs in ["1", "2"] {
+        let ended = sweep(&format!("jobs-{jobs}"), &["--jobs", jobs]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let whole = read(&scratch.path("jobs-1"));
+    assert_eq!(whole, read(&scratch.path("jobs-2")));
+    assert_eq!(whole.lines().count(), 4 * 15 * 4, "two flows and two directions of each run");
+
+    let (output, part) = (scratch.path("killed"), scratch.path("killed.part"));
+    let mut child = Command::new(PROGRAM)
+        .args(["sweep", &scenario, "--seeds", "15", "--jobs", "1", "-o", &output])
+        .args(set)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = || std::fs::read_to_string(&part).map_or(0, |text| text.lines().count());
+    let began = Instant::now();
+    while lines() < 4 && child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap(); // SIGKILL
+    child.wait().unwrap();
+    assert!(!std::path::Path::new(&output).exists(), "the test was too slow to kill it");
+    let mut torn = std::fs::read(&part).unwrap();
+    torn.extend_from_slice(b"{\"run\":5,\"found\":[{\"see");
+    std::fs::write(&part, torn).unwrap();
+    lastmile(&["report", &part]).is_error(USAGE, &["killed.part", "unfinished sweep"]);
+    // Another sweep does not go on from there.
+    lastmile(&["sweep", &scenario, "--seeds", "15", "-o", &output])
+        .is_error(USAGE, &["killed.part", "another study"]);
+    let ended = sweep("killed", &["--jobs", "2"]);
+    assert!(ended.stdout.contains("were finished before"), "{ended:?}");
+    assert_eq!(read(&output), whole);
+    assert!(!std::path::Path::new(&part).exists());
+
+    // The same sweep may be made again; another sweep's file stays.
+    assert_eq!(sweep("killed", &[]).code, Some(0));
+    assert_eq!(read(&output), whole);
+    let other = ["sweep", &scenario, "--set", "link.0.queue=5 packets", "-o", &output];
+    lastmile(&other).is_error(USAGE, &["killed", "something else than results of this sweep"]);
+    let diary = scratch.file("diary.txt", "Dear diary\n");
+    lastmile(&["sweep", &scenario, "-o", &diary]).is_error(USAGE, &["diary.txt", "name another output"]);
+    assert_eq!(read(&diary), "Dear diary\n");
 }

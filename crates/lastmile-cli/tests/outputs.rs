@@ -1,12 +1,12 @@
-//! Files of the program, as a user meets them: sweeps that are killed, captures and event files on full disks,
+//! Files of the program, as a user meets them: captures and event files on full disks,
 //! and a page of every kind of result.
 
 mod common;
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Ended, PROGRAM, Scratch, lastmile, run};
+use common::{Ended, NARROW, PROGRAM, Scratch, lastmile, read, run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -14,99 +14,10 @@ use serde_json::{Value, json};
 const USAGE: i32 = 2;
 const MACHINE: i32 = 4;
 
-/// TCP and Poisson traffic over a narrow link that drops, loses, and changes its rate.
-const SCENARIO: &str = r#"
-name = "narrow"
-duration = "2 s"
-[host.a]
-[host.b]
-[[link]]
-from = "a"
-to = "b"
-rate = "5 Mbit/s"
-delay = "5 ms"
-queue = "10 packets"
-losses = [{ model = { kind = "bernoulli", rate = 0.01 } }]
-changes = [{ at = "1 s", rate = "3 Mbit/s" }]
-[[traffic]]
-name = "tcp"
-kind = "ftp"
-from = "a"
-to = "b"
-[[traffic]]
-name = "poisson"
-kind = "poisson"
-rate = "1 Mbit/s"
-size = "500 B"
-from = "a"
-to = "b"
-changes = [{ at = "500 ms", rate = "2 Mbit/s" }]
-"#;
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-#[test]
-fn a_killed_sweep_goes_on_and_ends_as_if_nothing_had_been() {
-    let scratch = Scratch::new("killed");
-    let scenario = scratch.file("narrow.toml", SCENARIO);
-    let set = ["--set", "link.0.queue=5 packets,20 packets", "--set", "traffic.tcp.tcp.recovery=reno,sack"];
-    let sweep = |output: &str, more: &[&str]| {
-        let output = scratch.path(output);
-        let all = [&["sweep", &scenario, "--seeds", "15", "-o", &output], &set[..], more].concat();
-        lastmile(&all)
-    };
-    for jobs in ["1", "2"] {
-        let ended = sweep(&format!("jobs-{jobs}"), &["--jobs", jobs]);
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-    }
-    let whole = read(&scratch.path("jobs-1"));
-    assert_eq!(whole, read(&scratch.path("jobs-2")));
-    assert_eq!(whole.lines().count(), 4 * 15 * 4, "two flows and two directions of each run");
-
-    let (output, part) = (scratch.path("killed"), scratch.path("killed.part"));
-    let mut child = Command::new(PROGRAM)
-        .args(["sweep", &scenario, "--seeds", "15", "--jobs", "1", "-o", &output])
-        .args(set)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let lines = || std::fs::read_to_string(&part).map_or(0, |text| text.lines().count());
-    let began = Instant::now();
-    while lines() < 4 && child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.kill().unwrap(); // SIGKILL
-    child.wait().unwrap();
-    assert!(!std::path::Path::new(&output).exists(), "the test was too slow to kill it");
-    let mut torn = std::fs::read(&part).unwrap();
-    torn.extend_from_slice(b"{\"run\":5,\"found\":[{\"see");
-    std::fs::write(&part, torn).unwrap();
-    lastmile(&["report", &part]).is_error(USAGE, &["killed.part", "unfinished sweep"]);
-    // Another sweep does not go on from there.
-    lastmile(&["sweep", &scenario, "--seeds", "15", "-o", &output])
-        .is_error(USAGE, &["killed.part", "another study"]);
-    let ended = sweep("killed", &["--jobs", "2"]);
-    assert!(ended.stdout.contains("were finished before"), "{ended:?}");
-    assert_eq!(read(&output), whole);
-    assert!(!std::path::Path::new(&part).exists());
-
-    // The same sweep may be made again; another sweep's file stays.
-    assert_eq!(sweep("killed", &[]).code, Some(0));
-    assert_eq!(read(&output), whole);
-    let other = ["sweep", &scenario, "--set", "link.0.queue=5 packets", "-o", &output];
-    lastmile(&other).is_error(USAGE, &["killed", "something else than results of this sweep"]);
-    let diary = scratch.file("diary.txt", "Dear diary\n");
-    lastmile(&["sweep", &scenario, "-o", &diary]).is_error(USAGE, &["diary.txt", "name another output"]);
-    assert_eq!(read(&diary), "Dear diary\n");
-}
-
 #[test]
 fn a_series_is_lines_or_csv_and_a_page() {
     let scratch = Scratch::new("series");
-    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let scenario = scratch.file("narrow.toml", NARROW);
     let written = |name: &str, step: &str| {
         let file = scratch.path(name);
         let ended = lastmile(&["sim", &scenario, "--series", &file, "--series-step", step]);
@@ -171,7 +82,7 @@ fn a_path_that_changes_has_no_truth_and_says_so() {
 #[test]
 fn sweeps_over_any_key_and_over_none() {
     let scratch = Scratch::new("keys");
-    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let scenario = scratch.file("narrow.toml", NARROW);
     let rows = |arguments: &[&str]| -> Vec<Value> {
         let ended = lastmile(&[&["sweep", &scenario], arguments].concat());
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -236,7 +147,7 @@ fn sweeps_over_any_key_and_over_none() {
 #[test]
 fn full_disks_and_unknown_interfaces() {
     let scratch = Scratch::new("full");
-    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let scenario = scratch.file("narrow.toml", NARROW);
     if std::path::Path::new("/dev/full").exists() {
         let swept = ["sweep", &scenario, "--seeds", "1"];
         for command in [&["help"][..], &["measure", "--help"], &["--version"], &["methods"], &swept] {
@@ -288,7 +199,7 @@ fn is_drawn(scratch: &Scratch, file: &str, labels: &[&str]) {
 #[test]
 fn every_result_has_its_page() {
     let scratch = Scratch::new("pages");
-    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let scenario = scratch.file("narrow.toml", NARROW);
     let events = scratch.path("events");
     let json = |name: &str, arguments: &[&str]| {
         let ended = lastmile(arguments);
@@ -354,7 +265,7 @@ fn every_result_has_its_page() {
 #[test]
 fn event_files_have_both_tiers() {
     let scratch = Scratch::new("tiers");
-    let scenario = scratch.file("narrow.toml", SCENARIO);
+    let scenario = scratch.file("narrow.toml", NARROW);
     let events = scratch.path("events");
     let sim = lastmile(&["sim", &scenario, "--json", "--events", &events]).json();
     let lines: Vec<Value> = read(&events).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -384,7 +295,7 @@ fn event_files_have_both_tiers() {
     lastmile(&["sim", &scenario, "--events", &events, "--pcap", &events])
         .is_error(2, &["--pcap", "--events's"]);
     lastmile(&["sim", &scenario, "--events", &scenario]).is_error(2, &["--events", "the scenario's"]);
-    assert_eq!(read(&scenario), SCENARIO);
+    assert_eq!(read(&scenario), NARROW);
     // A run in which nothing is lost has its decisions.
     lastmile(&["sim", "path", "--events", &events]);
     assert!(read(&events).lines().any(|line| line.contains("\"event\":\"estimated\"")));

@@ -18,7 +18,8 @@ const OWN: [&str; 5] = [
 const NAMING: &[(&str, &str)] = &[
     ("lastmile/src/lib.rs", "measure"),
     ("lastmile-cli/src/commands/enough.rs", "measure"),
-    ("lastmile-cli/src/commands/measure.rs", "measure"),
+    ("lastmile-cli/src/commands/measure/mod.rs", "measure"),
+    ("lastmile-cli/src/commands/measure/session.rs", "measure"),
     ("lastmile-cli/src/commands/receive.rs", "stream"),
     ("lastmile-cli/src/commands/registries.rs", "stream"),
     ("lastmile-cli/src/commands/serve.rs", "measure"),

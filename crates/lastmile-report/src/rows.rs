@@ -108,6 +108,8 @@ const TOO_MANY: usize = 14;
 const FEW: usize = 10;
 /// Bytes from which on a text is a sentence.
 const SENTENCE: usize = 60;
+/// Class of a column of sentences.
+const LONG: &str = " class=\"long\"";
 
 fn rendered(rows: &[&Map<String, Value>], mut columns: Vec<&str>) -> String {
     columns
@@ -122,7 +124,7 @@ fn rendered(rows: &[&Map<String, Value>], mut columns: Vec<&str>) -> String {
         let texts = || rows.iter().filter_map(|row| row.get(key)).map(|value| cell(key, value));
         let begins = |text: &String| text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         match () {
-            () if texts().any(|text| text.len() > SENTENCE) => " class=\"long\"",
+            () if texts().any(|text| text.len() > SENTENCE) => LONG,
             () if texts().all(|text| text.is_empty() || begins(&text)) => " class=\"n\"",
             () => "",
         }
@@ -136,6 +138,8 @@ fn rendered(rows: &[&Map<String, Value>], mut columns: Vec<&str>) -> String {
     let wide = match columns.len() {
         MANY.. => " class=\"wide many\"",
         WIDE.. => " class=\"wide\"",
+        // Sentences beside names are as wide.
+        _ if classes.contains(&LONG) => " class=\"wide\"",
         _ => "",
     };
     let body: String = rows

@@ -202,7 +202,7 @@ pub fn topology(rows: &[Map<String, Value>]) -> String {
         format!("<figcaption>Links without words: {}</figcaption>", esc(format!("{there} {back}").trim()))
     });
     format!(
-        "<div class=\"card scroll\"><figure>{others}\n<svg style=\"max-width:{width:.0}px; min-width:{:.0}px\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
+        "<div class=\"card scroll\"><figure>{others}\n<svg class=\"net\" style=\"max-width:{width:.0}px; --least:{:.0}px\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" \
          aria-label=\"Topology\">\n{svg}{labels}</svg></figure></div>\n",
         0.55 * width
     )

@@ -166,7 +166,7 @@ impl FromStr for Span {
             Some(rest) => (true, rest),
             None => (false, s),
         };
-        let ns = parse_with_unit(digits, |unit| named(UNITS, unit), Wanted("a time such as \"10 ms\"", ""))?;
+        let ns = parse_with_unit(digits, |unit| named(UNITS, unit), Wanted::Time)?;
         let ns = ns as i64;
         Ok(Span(if negative { -ns } else { ns }))
     }

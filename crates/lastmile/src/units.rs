@@ -84,7 +84,8 @@ impl fmt::Display for Bytes {
 
 impl FromStr for Bytes {
     type Err = ParseUnitError;
-    /// Reads "60 kB"; nothing but 0 goes without a unit.
+    /// Reads "60 kB" and "64 KiB": k, M and G are powers of 1000, Ki, Mi and Gi of 1024, and B is a byte. Nothing but 0 goes
+    /// without a unit.
     fn from_str(s: &str) -> Result<Bytes, ParseUnitError> {
         if s.trim() == "0" {
             return Ok(Bytes::ZERO);
@@ -99,9 +100,7 @@ impl FromStr for Bytes {
             ("MiB", 1_048_576.0),
             ("GiB", 1_073_741_824.0),
         ];
-        let wanted =
-            Wanted("a number of bytes such as \"1500 B\" or \"60 kB\"", "{}B for bytes, {}kB or {}MB");
-        let n = parse_with_unit(s, |unit| named(UNITS, unit), wanted)?;
+        let n = parse_with_unit(s, |unit| named(UNITS, unit), Wanted::Bytes)?;
         Ok(Bytes(n as u64))
     }
 }
@@ -327,9 +326,7 @@ impl FromStr for Rate {
     type Err = ParseUnitError;
     /// Reads "5.12 Mbit/s", and as other programs write it "5.12M", "5.12Mbps" and "5.12mbit"; the layer is IP.
     fn from_str(s: &str) -> Result<Rate, ParseUnitError> {
-        let wanted =
-            Wanted("a rate such as \"5.12 Mbit/s\"", "{}M for Mbit/s, {}k for kbit/s or {}bps for bit/s");
-        Ok(Rate::ip(parse_with_unit(s, bits, wanted)? as u64))
+        Ok(Rate::ip(parse_with_unit(s, bits, Wanted::Rate)? as u64))
     }
 }
 
@@ -370,8 +367,7 @@ impl FromStr for Share {
             None => (s.trim(), 1.0),
         };
         let number = number.parse().ok().filter(|number: &f64| number.is_finite());
-        let wanted = Wanted("a share such as 0.01 or \"1 %\"", "");
-        Ok(Share(number.ok_or_else(|| not_wanted(s, wanted))? / whole))
+        Ok(Share(number.ok_or_else(|| not_wanted(s, Wanted::Share))? / whole))
     }
 }
 
@@ -405,7 +401,7 @@ mod tests {
         let rate = "10".parse::<Rate>().unwrap_err().to_string();
         assert_eq!(rate, "\"10\" has no unit: type 10M for Mbit/s, 10k for kbit/s or 10bps for bit/s");
         let bytes = "1500".parse::<Bytes>().unwrap_err().to_string();
-        assert_eq!(bytes, "\"1500\" has no unit: type 1500B for bytes, 1500kB or 1500MB");
+        assert_eq!(bytes, "\"1500\" has no unit: type 1500B for bytes");
         assert_eq!("0".parse(), Ok(Bytes::ZERO));
         assert!(["1MB", "1 MB", "1000kB"].iter().all(|text| text.parse() == Ok(Bytes(1_000_000))));
         assert!(["1", "1s", "1000ms", "1 s"].iter().all(|text| text.parse() == Ok(Span::from_secs(1))));
@@ -413,6 +409,40 @@ mod tests {
         assert!(["0.05", "5%", "5 %", " 5.0 % "].iter().all(|text| text.parse() == Ok(Share(0.05))));
         let share = "5 percent".parse::<Share>().unwrap_err().to_string();
         assert_eq!(share, "\"5 percent\" is not a share such as 0.01 or \"1 %\"");
+    }
+
+    #[test]
+    fn a_unit_of_another_kind_is_named() {
+        for (rate, said) in [
+            ("10000000", "has no unit: type 10M if these are bits a second"),
+            ("1234567", "has no unit: type 1234.567k if these are bits a second"),
+            ("12345678.5", "has no unit: type 12345678.5bps if these are bits a second"),
+            ("1e6", "has no unit: type 1M if these are bits a second"),
+            ("10MB", "counts bytes, and a rate counts bits: type 80M for as many bytes a second"),
+            ("1.5 kB/s", "counts bytes, and a rate counts bits: type 12k for as many bytes a second"),
+            ("10B", "counts bytes, and a rate counts bits: type 80bps for as many bytes a second"),
+            ("10Mb", "is a number of bits, and no rate: type 10M"),
+            ("10m", "is in minutes: type 10M for Mbit/s"),
+            ("99999999999999 Gbit/s", "is not a rate such as \"5.12 Mbit/s\""),
+            ("10 furlongs", "is not a rate such as \"5.12 Mbit/s\""),
+        ] {
+            assert_eq!(rate.parse::<Rate>().unwrap_err().to_string(), format!("{rate:?} {said}"));
+        }
+        for (bytes, said) in [
+            ("1M", "has no unit of bytes: type 1MB"),
+            ("2.5 g", "has no unit of bytes: type 2.5GB"),
+            ("1mB", "has no unit of bytes: type 1MB"),
+            ("10Mb", "counts bits: type 10MB for bytes"),
+            ("1mb", "counts bits: type 1MB for bytes"),
+            ("10Mbit", "counts bits: type 10MB for bytes"),
+            ("1e6B", "has an exponent: type 1000000B"),
+            ("10", "has no unit: type 10B for bytes, 10kB or 10MB"),
+            ("1Mio", "is not a number of bytes such as \"1500 B\" or \"60 kB\""),
+        ] {
+            assert_eq!(bytes.parse::<Bytes>().unwrap_err().to_string(), format!("{bytes:?} {said}"));
+        }
+        assert_eq!("1e3 s".parse::<Span>().unwrap_err().to_string(), "\"1e3 s\" has an exponent: type 1000s");
+        assert_eq!("1MiB".parse(), Ok(Bytes(1_048_576)));
     }
 
     #[test]

@@ -218,11 +218,11 @@ fn a_capacity_whose_interval_says_next_to_nothing_is_called_so() {
 }
 
 /// The available bandwidth always has its row: behind a bucket that holds a pair with the rate of later packets, behind one that outlasts bursts
-/// with the cost of finding it.
+/// with the reason of the bound.
 #[test]
 fn where_what_is_left_is_unknown_its_row_says_why() {
     for (rate, bucket, says) in
-        [(1e7, 3000.0, "later packets came at 10 Mbit/s"), (RATE, 100e3, ", train_length=600)' shows")]
+        [(1e7, 3000.0, "later packets came at 10 Mbit/s"), (RATE, 100e3, "the bound is of bursts")]
     {
         let mut path = Path::new(1e9, Cross::Idle, 0.0, 1);
         (path.shaper, path.jitter) = (Some((rate, bucket)), 500.0);
@@ -232,15 +232,14 @@ fn where_what_is_left_is_unknown_its_row_says_why() {
     }
 }
 
-/// The text's own advice, followed.
+/// The advice of screens beside such a bound.
 #[test]
-fn the_longer_train_that_the_text_names_shows_a_larger_bucket() {
+fn a_longer_train_at_the_bound_shows_a_larger_bucket() {
     let mut path = Path::new(1e9, Cross::Idle, 0.0, 1);
     (path.shaper, path.jitter) = (Some((RATE, 100e3)), 500.0);
     let found = measure("wbest", Conditions::default(), &mut path).unwrap();
-    let text = found[0].warning().unwrap();
-    let method =
-        text.split_inclusive(')').find_map(|part| part.find("wbest(").map(|at| &part[at..])).unwrap();
+    let Value::MoreThan(bound) = found[0].value else { panic!("{found:?}") };
+    let method = format!("wbest(capacity={bound}, train_length=600)");
     let mut tool = build(&method.parse().unwrap(), &Conditions::default()).unwrap();
     // Without its pauses: here they begin while 300 ms of the train are still in the queue.
     let found = loop {

@@ -1,6 +1,5 @@
 //! `lastmile completions`: completion scripts for shells.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::shell::exit::Exit;
@@ -21,7 +20,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 
 fn script(shell: Shell) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut crate::Cli::command(), "lastmile", &mut script);
+    clap_complete::generate(shell, &mut crate::program(), "lastmile", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 

@@ -5,9 +5,9 @@ use lastmile::units::Rate;
 
 use super::measure::{PathArgs, measure};
 use crate::roles::measure::enough::{answer, exit};
-use crate::roles::measure::monitor::time_of_day;
 use crate::shell::exit::Exit;
 use crate::shell::options::share;
+use crate::shell::time_of_day;
 
 /// Ask if RATE is enough for the path to HOST: yes or no, for as few bytes as that needs
 ///

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::CommandFactory;
 use clap_mangen::Man;
 
 use crate::shell::exit::Exit;
@@ -21,7 +20,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     match args.dir {
         Some(dir) => {
             let written =
-                fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(crate::Cli::command(), &dir));
+                fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(crate::program(), &dir));
             let written = written.with_context(|| format!("cannot write manual pages to {}", dir.display()));
             written.map_err(|error| Exit::Usage.blame(error))?;
         }
@@ -32,7 +31,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 
 fn page() -> anyhow::Result<String> {
     let mut page = Vec::new();
-    Man::new(crate::Cli::command()).render(&mut page)?;
+    Man::new(crate::program()).render(&mut page)?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 

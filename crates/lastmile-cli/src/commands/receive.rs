@@ -84,7 +84,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         match (line, args.json) {
             (_, true) => crate::shell::say(&serde_json::to_string(event).unwrap_or_default()),
             (Some(line), _) if looked_at => crate::shell::look(&line),
-            _ if says => crate::shell::log(&format!("{} {}", event.at, roles::told(&event.what).text)),
+            _ if says => crate::shell::log_event(&roles::told(&event.what).text),
             _ => {}
         }
         args.once && receiving.streams() > 0

@@ -3,8 +3,8 @@
 use lastmile::classify::Lda;
 use lastmile::control::{ALIASES, CONTROLLERS, Controller, WRAPPERS, Wrapper};
 use lastmile::endpoint::stream::source::Source;
-use lastmile::estimate::Method;
-use lastmile::options::{Entry, Opt, Registry};
+use lastmile::estimate::{ALL, AllConfig, METHODS, Method};
+use lastmile::options::{Entry, Opt, Options, Registry};
 use serde_json::{Map, Value, json};
 
 use crate::shell::PrintArgs;
@@ -140,7 +140,7 @@ impl Listed for Source {
 }
 
 impl Listed for Wrapper {
-    const COLUMNS: &'static [&'static str] = &["around one"];
+    const COLUMNS: &'static [&'static str] = &["wrapper"];
 
     fn about(&self) -> (&'static str, &'static str) {
         (self.about, self.paper)
@@ -153,6 +153,52 @@ impl Listed for Wrapper {
     fn more(&self) -> Value {
         Value::Null
     }
+}
+
+/// All methods in a row, which stand beside the registry.
+struct All;
+
+impl Entry for All {
+    const WHAT: &'static str = "method";
+
+    fn name(&self) -> &'static str {
+        ALL
+    }
+
+    fn options(&self) -> &'static [Opt] {
+        AllConfig::OPTIONS
+    }
+}
+
+impl Listed for All {
+    const COLUMNS: &'static [&'static str] = &["method"];
+
+    fn about(&self) -> (&'static str, &'static str) {
+        ("every method that needs no further facts, one after the other, within one budget", "our own")
+    }
+
+    fn line(&self) -> String {
+        "options of the methods go to those that have them".to_owned()
+    }
+
+    fn more(&self) -> Value {
+        Value::Null
+    }
+}
+
+static ALL_METHODS: Registry<All> = Registry::new(&[&All]);
+
+/// The methods, and `all` of them.
+pub(crate) fn methods(args: Args) -> anyhow::Result<Option<Exit>> {
+    if args.name.as_deref() == Some(ALL) {
+        return run(args, &ALL_METHODS);
+    }
+    let is_list = args.name.is_none() && !args.print.json;
+    run(args, &METHODS)?;
+    if is_list {
+        crate::shell::say(&format!("`{ALL}` runs one after the other: lastmile methods {ALL}"));
+    }
+    Ok(None)
 }
 
 /// The controllers and their wrappers.
@@ -188,7 +234,7 @@ pub(crate) fn run<E: Listed>(args: Args, registry: &Registry<E>) -> anyhow::Resu
         text.table(table(entry.options()));
         return args.print.show(&for_programs(entry), &text).map(|()| None);
     }
-    let mut table = Table::new(&[E::COLUMNS, &["how"]].concat());
+    let mut table = Table::new(&[E::COLUMNS, &["description"]].concat());
     for entry in registry.iter() {
         let mut cells = entry.columns();
         cells.insert(0, entry.name().to_owned());

@@ -28,7 +28,7 @@ const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 pub(crate) struct Args {
     /// A recording, an event file, a series, a sweep's results, or a command's JSON
     file: PathBuf,
-    /// File of the page, or - for standard output. Default: FILE with the ending .html
+    /// File of the page, or - for standard output [default: FILE with the ending .html]
     #[arg(short, long, value_name = "OUT.html")]
     output: Option<PathBuf>,
     /// Write each figure as an SVG file into this folder too; made if need be

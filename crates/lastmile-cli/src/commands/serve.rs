@@ -1,6 +1,6 @@
 //! `lastmile serve`: a reflector on this host.
 
-use lastmile::endpoint::measure::{Decision, Limits, Reflector, ReflectorConfig};
+use lastmile::endpoint::measure::{Counters, Decision, Limits, Reflector, ReflectorConfig};
 use lastmile::event::Event;
 use lastmile::time::Span;
 use lastmile::units::Rate;
@@ -72,28 +72,25 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ));
     }
     let mut show = |event: &Event<Decision>| {
-        let line = match (&event.what, args.json) {
-            (_, true) => serde_json::to_string(event).unwrap_or_default(),
-            (Decision::SessionOpened { peer }, _) => format!("{} session from {peer}", event.at),
-            (Decision::SessionClosed { peer, received, sent }, _) => {
-                format!("{} end of {peer}: {received} received, {sent} sent", event.at)
+        if args.json {
+            return crate::shell::say(&serde_json::to_string(event).unwrap_or_default());
+        }
+        let line = match &event.what {
+            Decision::SessionOpened { peer } => format!("session from {peer}"),
+            Decision::SessionClosed { peer, received, sent } => {
+                format!("end of {peer}: {received} received, {sent} sent")
             }
-            (Decision::TurnedAway { peer, no_session, no_room, over_budget, unpaid }, _) => format!(
-                "{} turned away since last told, {peer} last: {}",
-                event.at,
-                turned_away(*no_session, *no_room, *over_budget, *unpaid)
+            Decision::TurnedAway { peer, no_session, no_room, over_budget, unpaid } => format!(
+                "turned away since last told, {peer} last: {}",
+                packets(&turned_away([*no_session, *no_room, *over_budget, *unpaid]))
             ),
-            (Decision::TooSmall { peer, octets }, _) => format!(
-                "{} {peer} sends packets of {octets} octets and gets nothing: a reply would be larger; --answer-small answers it",
-                event.at
+            Decision::TooSmall { peer, octets } => format!(
+                "{peer} sends packets of {octets} octets and gets nothing: a reply would be larger; --answer-small answers it"
             ),
-            (Decision::ClockStepped { by }, _) => format!("{} the wall clock was stepped by {by}", event.at),
+            Decision::ClockStepped { by } => format!("the wall clock was stepped by {by}"),
             _ => return,
         };
-        match args.json {
-            true => crate::shell::say(&line),
-            false => crate::shell::log(&line),
-        }
+        crate::shell::log_event(&line);
     };
     driver.run(&mut reflector, &mut show, signals::stop(), |_| false)?;
     let counted = reflector.counters();
@@ -103,28 +100,67 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         line["schema"] = lastmile_report::json::SCHEMA.into();
         crate::shell::say(&line.to_string());
     } else {
-        crate::shell::log(&format!(
-            "{} reflected, {} logged, {} streamed, {} malformed, {} too small, {} without the key, {} without proof of their address, \
-             {} repeated, {} looped; turned away: {}",
-            counted.reflected,
-            counted.logged,
-            counted.streamed,
-            counted.malformed,
-            counted.too_small,
-            counted.unauthenticated,
-            counted.unproven,
-            counted.repeated,
-            counted.looped,
-            turned_away(counted.no_session, counted.no_room, counted.over_budget, counted.unpaid)
-        ));
+        crate::shell::log_event(&format!("ended: {}", all(counted)));
     }
     Ok(None)
 }
 
-/// Packets turned away, by limit, in words.
-fn turned_away(no_session: u64, no_room: u64, over_budget: u64, unpaid: u64) -> String {
-    format!(
-        "{no_session} for want of sessions, {no_room} for want of room for reports, {over_budget} over the rate, \
-         {unpaid} for streams not paid"
-    )
+/// A number of packets and their fate.
+type Count = (u64, &'static str);
+
+/// Packets turned away, by limit.
+fn turned_away([no_session, no_room, over_budget, unpaid]: [u64; 4]) -> [Count; 4] {
+    [
+        (no_session, "for want of sessions"),
+        (no_room, "for want of room for reports"),
+        (over_budget, "over the rate"),
+        (unpaid, "for streams that were not paid for"),
+    ]
+}
+
+/// The counts above 0.
+fn packets(counts: &[Count]) -> String {
+    let some = counts.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, fate)| format!("{count} {fate}")).collect::<Vec<_>>().join(", ")
+}
+
+/// All packets of a server's life.
+fn all(counted: Counters) -> String {
+    let came = packets(&[
+        (counted.reflected, "answered"),
+        (counted.logged, "received of streams"),
+        (counted.streamed, "sent in streams"),
+        (counted.malformed, "not of this protocol"),
+        (counted.too_small, "too small to answer"),
+        (counted.unauthenticated, "without the key"),
+        (counted.unproven, "without proof of their address"),
+        (counted.repeated, "repeated or for others"),
+        (counted.looped, "from reflectors"),
+    ]);
+    let away =
+        packets(&turned_away([counted.no_session, counted.no_room, counted.over_budget, counted.unpaid]));
+    let parts = [("packets: ", came), ("turned away: ", away)];
+    let said: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(what, text)| format!("{what}{text}"))
+        .collect();
+    if said.is_empty() { "no packets came".to_owned() } else { said.join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_nothing_are_left_out() {
+        assert_eq!(all(Counters::default()), "no packets came");
+        let counted = Counters { reflected: 14, logged: 200, over_budget: 3, ..Counters::default() };
+        assert_eq!(
+            all(counted),
+            "packets: 14 answered, 200 received of streams; turned away: 3 over the rate"
+        );
+        let away = Counters { no_session: 1, ..Counters::default() };
+        assert_eq!(all(away), "turned away: 1 for want of sessions");
+    }
 }

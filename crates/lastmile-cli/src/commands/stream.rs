@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Lowest rate
     #[arg(long, value_name = "RATE", help_heading = "Rate")]
     min: Option<Rate>,
-    /// Rate at the start. Default: the controller's own
+    /// Rate at the start [default: the controller's own]
     #[arg(long, value_name = "RATE", help_heading = "Rate")]
     start: Option<Rate>,
     /// Highest rate
@@ -70,8 +70,8 @@ pub(crate) struct Args {
     /// Frames per second
     #[arg(long, value_name = "NUMBER", default_value_t = 30.0)]
     frame_rate: f64,
-    /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace`. Default: `cbr` at a fixed rate, `on-demand`
-    /// under control
+    /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace` [default: `cbr` at a fixed rate, `on-demand`
+    /// under control]
     #[arg(long, value_name = "NAME")]
     source: Option<Choice>,
     /// File of frame sizes in bytes, one a line, for --source trace

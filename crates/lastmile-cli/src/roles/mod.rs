@@ -181,8 +181,14 @@ pub(crate) fn lanes() -> Vec<&'static str> {
 /// A decision in words.
 pub(crate) fn told(what: &Decision) -> Told {
     // Decisions are of roles, each of one.
-    let unknown = || Told { lane: "", mood: Mood::Neutral, text: format!("{what:?}") };
+    let unknown = || Told { lane: "", mood: Mood::Neutral, text: named(what) };
     ROLES.iter().find_map(|role| role.told(what)).unwrap_or_else(unknown)
+}
+
+/// A decision's name, as event files have it.
+fn named(what: &impl serde::Serialize) -> String {
+    let json = serde_json::to_value(what).unwrap_or_default();
+    json["event"].as_str().unwrap_or("event").replace('-', " ")
 }
 
 /// True if a page keeps a decision however many others there are.

@@ -6,25 +6,27 @@ use std::process::ExitCode;
 pub(crate) const HELP: &str = "\
 Exit codes: 0 done; 1 no result that can be trusted (the reason is printed); 2 wrong usage or input file; \
 3 the peer or the network is at fault; 4 this machine lacks a privilege, an ability, or room for the output; of `enough` 5 no, 6 only so many \
-bytes at once; 130 interrupted.";
+bytes at once; 130 interrupted; of `lab` the code of the program in it that failed, or 1 if several did.";
 
 /// Exit codes of a command that did not end well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Nothing that can be trusted came out.
-    NoResult = 1,
+    NoResult,
     /// The user's input is wrong.
-    Usage = 2,
+    Usage,
     /// The peer or the network is at fault.
-    Peer = 3,
+    Peer,
     /// This machine lacks a privilege or an ability, or output cannot be written.
-    Machine = 4,
+    Machine,
     /// A rate that was asked about does not fit.
-    NotEnough = 5,
+    NotEnough,
     /// It does not last, but so many bytes pass at once.
-    OnlyAtOnce = 6,
+    OnlyAtOnce,
     /// A signal ended it.
-    Interrupted = 130,
+    Interrupted,
+    /// The one program in the lab that failed ended with this code.
+    Program(u8),
 }
 
 /// An error that knows its exit code.
@@ -48,6 +50,20 @@ impl Exit {
         anyhow::Error::new(Blamed { exit: self, source: source.into() })
     }
 
+    /// Its number.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Exit::NoResult => 1,
+            Exit::Usage => 2,
+            Exit::Peer => 3,
+            Exit::Machine => 4,
+            Exit::NotEnough => 5,
+            Exit::OnlyAtOnce => 6,
+            Exit::Interrupted => 130,
+            Exit::Program(code) => code,
+        }
+    }
+
     /// Its name where a program reads it.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -58,6 +74,7 @@ impl Exit {
             Exit::NotEnough => "not-enough",
             Exit::OnlyAtOnce => "only-at-once",
             Exit::Interrupted => "interrupted",
+            Exit::Program(_) => "program",
         }
     }
 }
@@ -75,17 +92,17 @@ pub(crate) fn is_usage_error(error: &clap::Error) -> bool {
 
 /// The error in the arguments, in one line: clap's message, its tips and the help to ask for. `command` is the word after the
 /// program's name.
-pub(crate) fn usage(error: &clap::Error, program: &clap::Command, command: Option<&str>) -> anyhow::Error {
+pub(crate) fn usage(mut error: clap::Error, program: &clap::Command, command: Option<&str>) -> anyhow::Error {
+    use clap::error::ContextKind;
+    error.remove(ContextKind::Usage);
+    // The advice to pass a misspelt option as a value.
+    error.remove(ContextKind::Suggested);
     let text = error.render().to_string();
-    let mut parts: Vec<String> = Vec::new();
-    for paragraph in text.split("\n\n").map(str::trim_start) {
-        if !paragraph.starts_with("Usage: ") && !paragraph.starts_with("For more information") {
-            let lines = paragraph.lines().map(|line| line.trim().trim_start_matches("tip: "));
-            let line = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-            parts.push(line.trim_start_matches("error: ").to_owned());
-        }
-    }
-    parts.retain(|part| !part.is_empty());
+    // The last paragraph names the help.
+    let said = text.rsplit_once("\n\n").map_or(&*text, |(said, _)| said).trim_start_matches("error: ");
+    let in_line = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts: Vec<String> =
+        said.split("\n\n").map(|part| in_line(part).trim_start_matches("tip: ").to_owned()).collect();
     let known = command.filter(|name| program.find_subcommand(name).is_some());
     let help = known.map_or_else(|| "lastmile".to_owned(), |name| format!("lastmile {name}"));
     Exit::Usage.blame(anyhow::anyhow!("{}; see {help} --help", parts.join("; ")))
@@ -95,10 +112,10 @@ pub(crate) fn usage(error: &clap::Error, program: &clap::Command, command: Optio
 pub(crate) fn code(done: anyhow::Result<Option<Exit>>) -> ExitCode {
     match done {
         Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(exit)) => ExitCode::from(exit as u8),
+        Ok(Some(exit)) => ExitCode::from(exit.code()),
         Err(error) => {
             super::note::note(&one_line(&error));
-            ExitCode::from(of(&error) as u8)
+            ExitCode::from(of(&error).code())
         }
     }
 }
@@ -140,11 +157,11 @@ mod tests {
 
     #[test]
     fn wrong_arguments_are_one_line_that_names_them() {
-        use clap::{CommandFactory, Parser};
+        use clap::Parser;
         let said = |line: &str| {
             let error = crate::Cli::try_parse_from(line.split(' ')).err().expect(line);
             assert!(is_usage_error(&error), "{line}");
-            one_line(&usage(&error, &crate::Cli::command(), line.split(' ').nth(1)))
+            one_line(&usage(error, &crate::program(), line.split(' ').nth(1)))
         };
         for (line, parts) in [
             ("lastmile measure", &["<HOST>", "see lastmile measure --help"][..]),
@@ -159,6 +176,7 @@ mod tests {
             ),
             ("lastmile measure h --max-bytes", &["--max-bytes", "a value is required"]),
             ("lastmile mesure h", &["'mesure'", "'measure'", "see lastmile --help"]),
+            ("lastmile enough 1M h -v", &["unexpected argument '-v' found; see lastmile enough --help"]),
             ("lastmile measure h i", &["'i'", "see lastmile measure --help"]),
             ("lastmile replay f --trains 2", &["--streams", "see lastmile replay --help"]),
         ] {

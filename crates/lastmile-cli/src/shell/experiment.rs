@@ -10,7 +10,7 @@ use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
 use crate::shell::replace::{self, replace};
 
-/// Where runs take place.
+/// World of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum World {
     Sim,
@@ -29,7 +29,7 @@ impl From<World> for lastmile_study::World {
 /// Cores for the runs.
 #[derive(clap::Args)]
 pub(crate) struct Threads {
-    /// Cores to use. Default: all
+    /// Cores to use [default: all]
     #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct ExperimentArgs {
     pub(crate) threads: Threads,
 }
 
-/// How a document of many runs is shown.
+/// Options for a document of many runs.
 #[derive(clap::Args)]
 pub(crate) struct ShownArgs {
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! Addresses, keys, seeds and sockets for the commands that use a real network.
 
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -54,15 +55,21 @@ impl SocketArgs {
         }
         let mut sockets = vec![self.open(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)?];
         let port = sockets[0].local_addr().port();
-        // A host without IPv6 serves IPv4 alone.
-        sockets.extend(self.open(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port).ok());
+        match self.open(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port) {
+            Ok(socket) => sockets.push(socket),
+            Err(error) => crate::shell::note(&format!("IPv4 alone: {error:#}")),
+        }
         Ok(sockets)
     }
 
     /// Driver of an endpoint on these sockets.
     pub(crate) fn driver(&self, sockets: Vec<UdpSocket>) -> anyhow::Result<Driver> {
-        Driver::new(sockets, DriverConfig { realtime: self.realtime, ..DriverConfig::default() })
-            .map_err(|error| Exit::Machine.blame(anyhow!("cannot start: {error}; leave out --realtime?")))
+        Driver::new(sockets, DriverConfig { realtime: self.realtime, ..DriverConfig::default() }).map_err(
+            |error| {
+                let advice = if self.realtime { "; without --realtime it needs no privilege" } else { "" };
+                Exit::Machine.blame(anyhow!("cannot start: {error}{advice}"))
+            },
+        )
     }
 
     /// Opens a socket on `port`.
@@ -70,14 +77,30 @@ impl SocketArgs {
         let bind = SocketAddr::new(self.bind.unwrap_or(ip), port);
         let config = UdpConfig { interface: self.interface.clone(), ..UdpConfig::new(bind) };
         UdpSocket::open(&config).map_err(|error| match error {
-            OpenError::Bind { .. } | OpenError::Interface { .. } => Exit::Usage.blame(error),
+            OpenError::Bind { addr, source } => {
+                let advice = unbound(&source, port);
+                Exit::Usage.blame(anyhow!("cannot bind to {addr}: {source}{advice}"))
+            }
+            OpenError::Interface { .. } => Exit::Usage.blame(error),
             _ => Exit::Machine.blame(error),
         })
     }
 }
 
-/// The key in a file: its bytes without the line end that an editor leaves behind the last line, if there is one, which is
-/// said. A key that others on this machine may read or change is warned of.
+/// The option that mends a refused address; port 0 is the system's choice.
+fn unbound(error: &io::Error, port: u16) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse if port > 0 => {
+            "; choose another port by --port, or another address by --bind"
+        }
+        io::ErrorKind::PermissionDenied if port > 0 => "; choose a port from 1024 on by --port",
+        io::ErrorKind::AddrNotAvailable => "; --bind takes an address of this host",
+        _ => "",
+    }
+}
+
+/// The key in a file: its bytes without the line end that an editor leaves behind the last line. A note says so, and another one
+/// that others on this machine may read or change the key.
 pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
     let name = path.display();
     let read = || Ok((fs::read(path)?, fs::metadata(path)?.permissions().mode()));

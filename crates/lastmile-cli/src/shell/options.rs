@@ -1,8 +1,8 @@
 //! Methods on the command line: a name with its options, and three options that have flags of their own.
 
 use anyhow::anyhow;
-use lastmile::estimate::{AllConfig, Conditions, Estimator, build};
-use lastmile::options::{self, Choice, ChoiceError};
+use lastmile::estimate::{ALL, AllConfig, Conditions, Estimator, Method, build};
+use lastmile::options::{self, Choice, ChoiceError, Entry};
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, ParseUnitError, Share};
@@ -22,6 +22,9 @@ pub(crate) fn refused(error: &ChoiceError) -> anyhow::Error {
     };
     Exit::Usage.blame(match error {
         ChoiceError::Option(error) => anyhow!(error.spelled(flag)),
+        ChoiceError::Unknown { what: Method::WHAT, name, .. } if name != ALL => {
+            anyhow!("{error}, {ALL}")
+        }
         other => anyhow!("{other}"),
     })
 }
@@ -75,7 +78,7 @@ pub(crate) struct MethodLists {
 }
 
 impl MethodArgs {
-    /// The method where none is named.
+    /// The default method.
     pub(crate) const DEFAULT: &str = "wbest";
 
     /// The method with all options that were given.

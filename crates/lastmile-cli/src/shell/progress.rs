@@ -1,4 +1,4 @@
-//! [`Progress`]: a line that says how far something has come, for people who wait.
+//! [`Progress`]: a line with the state of long work, for people who wait.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -23,7 +23,7 @@ impl Progress {
         Progress::of(what, Some(steps), "{msg} {wide_bar} {percent} % {eta}")
     }
 
-    /// Of something whose end nobody knows: the time since its beginning.
+    /// The time since its beginning, of work with an unknown end.
     #[cfg(feature = "study")]
     pub(crate) fn waiting(what: &str) -> Progress {
         Progress::of(what, None, "{msg} {elapsed}")
@@ -72,7 +72,7 @@ pub(crate) use study::audience;
 mod study {
     use super::Progress;
 
-    /// Shows how far a study has come, step by step.
+    /// Shows a study's steps.
     #[derive(Default)]
     struct Shown(std::sync::Mutex<Option<Progress>>);
 

@@ -8,7 +8,7 @@ use lastmile_report::text::{Form, Text, wrapped};
 use super::exit::Exit;
 use super::note::WIDTH;
 
-/// How results are printed.
+/// Form of the results.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct PrintArgs {
     /// Print all columns, in lines of any length
@@ -61,24 +61,24 @@ pub(crate) struct Standard(pub(crate) Stdout);
 
 impl Write for Standard {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).inspect_err(unsaid)
+        self.0.write(bytes).inspect_err(end_unsaid)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().inspect_err(unsaid)
+        self.0.flush().inspect_err(end_unsaid)
     }
 }
 
 /// Ends the program: something cannot be written to standard output.
 #[expect(clippy::print_stderr, reason = "it ends the program here")]
-fn unsaid(error: &io::Error) {
+pub(crate) fn end_unsaid(error: &io::Error) {
     match error.kind() {
         io::ErrorKind::Interrupted => {}
         // As of programs that the closed pipe's signal ends.
         io::ErrorKind::BrokenPipe => std::process::exit(128 + 13),
         _ => {
             eprintln!("lastmile: cannot write to standard output: {error}");
-            std::process::exit(Exit::Machine as i32);
+            std::process::exit(Exit::Machine.code().into());
         }
     }
 }
@@ -86,8 +86,14 @@ fn unsaid(error: &io::Error) {
 /// Prints help, or the version, which is asked for or stands in for a command; gives the exit code.
 pub(crate) fn say_help(asked: &clap::Error) -> ExitCode {
     let printed = asked.print().and_then(|()| io::stdout().flush());
-    let _ = printed.inspect_err(unsaid);
+    let _ = printed.inspect_err(end_unsaid);
     u8::try_from(asked.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Prints a line, and gives the error of one that cannot be printed.
+pub(crate) fn try_say(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush())
 }
 
 /// Prints a line for people or programs.
@@ -105,6 +111,16 @@ pub(crate) fn say_in_lines(text: &str) {
 /// Prints a line of a log: in lines of 80 columns at a terminal, elsewhere in one, for those who search it.
 pub(crate) fn log(line: &str) {
     if std::io::stdout().is_terminal() { say_in_lines(line) } else { say(line) }
+}
+
+/// Prints an event of a log, with its time.
+pub(crate) fn log_event(line: &str) {
+    log(&format!("{} {line}", time_of_day()));
+}
+
+/// The time of day, UTC, as RFC 3339 has it.
+pub(crate) fn time_of_day() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
 }
 
 /// Prints a document for programs.

@@ -6,7 +6,7 @@ use lastmile_sim::scenario::{Override, Scenario};
 
 use super::exit::Exit;
 
-/// Which scenario is to run, and with what.
+/// The scenario to run, and its changes.
 #[derive(clap::Args)]
 pub(crate) struct ScenarioArgs {
     /// Scenario file, or a name that `lastmile scenarios` lists
@@ -16,7 +16,7 @@ pub(crate) struct ScenarioArgs {
     /// times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Seed of all random numbers. Default: the scenario's own
+    /// Seed of all random numbers [default: the scenario's own]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }

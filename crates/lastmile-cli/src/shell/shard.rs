@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::parser::ValueSource;
 use lastmile_study::fleet::{Fleet, Part, Shard, Shards};
 
 use super::exit::Exit;
@@ -13,7 +14,7 @@ pub(crate) struct ShardArgs {
     /// Run only shard I of N, such as 3/8, and write it to the output file; `lastmile merge` joins the shards' files (docs/fleets.md)
     #[arg(long, value_name = "I/N", requires = "output")]
     shard: Option<Shard>,
-    /// Output file. Default: standard output
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Shards whose runs are taken in the place of new ones.
@@ -30,7 +31,7 @@ impl ShardArgs {
     /// Share of the runs that this process does: its shard, all, or none where shards are merged.
     pub(crate) fn fleet(&self) -> anyhow::Result<Fleet> {
         if let (Some(shard), Some(file)) = (self.shard, &self.output) {
-            let arguments = of_the_study(std::env::args_os().skip(1));
+            let arguments = of_the_study(std::env::args_os())?;
             return Ok(Fleet::Part(Part { shard, arguments, file: file.clone() }));
         }
         Ok(self.merged.clone().map_or(Fleet::Whole, Fleet::Merged))
@@ -50,32 +51,30 @@ impl ShardArgs {
     }
 }
 
-/// Options that differ between the shards of a study: how they are written, all of them with a value.
-const OF_A_SHARD: [&str; 5] = ["--shard", "--output", "-o", "--threads", "--jobs"];
+/// Options that differ between the shards of a study.
+const OF_A_SHARD: [&str; 3] = ["shard", "output", "threads"];
 
-/// The arguments that all shards of a study have in common.
-fn of_the_study(arguments: impl Iterator<Item = OsString>) -> Vec<String> {
-    let mut arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
-    let mut common = Vec::new();
-    while let Some(argument) = arguments.next() {
-        let name = argument.split_once('=').map_or(&*argument, |(name, _)| name);
-        if OF_A_SHARD.contains(&&*argument) {
-            arguments.next();
-        } else if let Some((flags, file)) = bundled_output(&argument) {
-            common.extend((!flags.is_empty()).then(|| format!("-{flags}")));
-            if file.is_empty() {
-                arguments.next();
+/// The arguments that all shards of a study have in common: its command, options in the order of their declaration, and names.
+fn of_the_study(line: impl IntoIterator<Item = OsString>) -> anyhow::Result<Vec<String>> {
+    let mut program = crate::program();
+    let matches = program.try_get_matches_from_mut(line)?;
+    let Some((name, matches)) = matches.subcommand() else { return Ok(Vec::new()) };
+    let (mut options, mut names) = (vec![name.to_owned()], Vec::new());
+    for argument in program.find_subcommand(name).into_iter().flat_map(clap::Command::get_arguments) {
+        let id = argument.get_id().as_str();
+        if OF_A_SHARD.contains(&id) || matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let values = matches.get_raw(id).into_iter().flatten().map(|value| value.to_string_lossy());
+        match argument.get_long() {
+            Some(long) if argument.get_action().takes_values() => {
+                options.extend(values.map(|value| format!("--{long}={value}")));
             }
-        } else if !OF_A_SHARD.contains(&name) {
-            common.push(argument);
+            Some(long) => options.push(format!("--{long}")),
+            None => names.extend(values.map(|value| value.into_owned())),
         }
     }
-    common
-}
-
-/// The flags before `-o` in one argument, and the file after it: "v" and "out" of `-voout`.
-fn bundled_output(argument: &str) -> Option<(&str, &str)> {
-    argument.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?.split_once('o')
+    Ok([options, names].concat())
 }
 
 #[cfg(test)]
@@ -84,12 +83,21 @@ mod tests {
 
     #[test]
     fn shards_have_all_but_their_own_options_in_common() {
-        let of = |line: &str| of_the_study(line.split_whitespace().map(OsString::from)).join(" ");
-        let common = "sweep path --set link.0.rate=1 --seeds 5";
+        let of = |line: &str| {
+            of_the_study(line.split_whitespace().map(OsString::from))
+                .unwrap_or_else(|e| panic!("{line}: {e}"))
+                .join(" ")
+        };
         for own in ["--shard 1/2 -o a", "--shard=1/2 --output=b --jobs 3", "-oc --shard 2/2 --threads=1"] {
-            assert_eq!(of(&format!("{common} {own}")), common);
-            assert_eq!(of(&format!("sweep {own} path --set link.0.rate=1 --seeds 5")), common);
+            for line in [
+                format!("lastmile sweep path --set link.0.rate=1M,2M --set seed=1,2 {own}"),
+                format!("lastmile sweep {own} --set=link.0.rate=1M,2M --set seed=1,2 path"),
+            ] {
+                assert_eq!(of(&line), "sweep --set=link.0.rate=1M,2M --set=seed=1,2 path");
+            }
         }
-        assert_eq!(of("paths -vo a --shard 1/2 --runs 5"), "paths -v --runs 5");
+        assert_eq!(of("lastmile paths -vo a --shard 1/2 --runs 5"), "paths --runs=5 --verbose");
+        let items = "lastmile reproduce lda --item table-1,table-2 --shard 1/2 -o a";
+        assert_eq!(of(items), "reproduce --item=table-1 --item=table-2 lda");
     }
 }

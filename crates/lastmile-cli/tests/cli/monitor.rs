@@ -124,6 +124,31 @@ fn a_round_that_fails_is_a_line_too() {
     let other = scratch.file("other.csv", "a,b\n");
     lastmile(&["measure", &closed, "--every", "1s", "--csv", &other]).is_error(USAGE, &["another header"]);
     lastmile(&["measure", &closed, "--count", "2"]).is_error(USAGE, &["--every"]);
+    lastmile(&["measure", &closed, "--every", "1s", "--prom", "x.txt"]).is_error(USAGE, &["end in .prom"]);
+}
+
+/// Nobody reads standard output: rounds with a file of their own go on, and others end.
+#[test]
+fn a_reader_that_goes_away_takes_no_file_along() {
+    let scratch = Scratch::new("reader");
+    let (closed, csv) = (closed_port(), scratch.path("rounds.csv"));
+    let file = ["--csv", csv.as_str()];
+    for (files, code) in [(&[][..], 141), (&file, PEER)] {
+        let mut child = Command::new(PROGRAM);
+        child.args(["measure", &closed, "--every", "500ms", "--count", "2"]).args(files);
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{said}");
+        assert_eq!(
+            said.matches("the rounds go on into the files").count(),
+            usize::from(code == PEER),
+            "{said}"
+        );
+    }
+    // A heading, and both directions of two rounds.
+    assert_eq!(std::fs::read_to_string(&csv).unwrap().lines().count(), 1 + 2 * 2);
 }
 
 #[test]

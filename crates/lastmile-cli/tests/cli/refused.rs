@@ -71,6 +71,14 @@ fn what_would_be_ignored_is_refused() {
         ("measure 127.0.0.1:7 --port 8 --max-seconds 1m", &["leave out one"]),
         ("measure 127.0.0.1 --every 1s --max-bytes-per-hour 0B", &["no round costs nothing"]),
         ("accuracy --rate 10", &["--rate", "type 10M for Mbit/s"]),
+        ("measure 127.0.0.1 --packet-size 10", &["--packet-size of wbest", "\"10\" has no unit: type 10B"]),
+        ("measure 127.0.0.1 --count 3", &["--count needs --every"]),
+        ("measure 127.0.0.1 --prom x", &["--prom needs --every"]),
+        ("measure 127.0.0.1 --method foo", &["no method \"foo\"", ", all"]),
+        ("measure 127.0.0.1 --bind 192.0.2.1", &["192.0.2.1", "--bind takes an address of this host"]),
+        ("enough 1M 127.0.0.1 -v", &["unexpected argument '-v' found; see"]),
+        ("enough 10MB 127.0.0.1", &["counts bytes", "type 80M"]),
+        ("sim path --set link.0.from=sendr", &["did you mean \"sender\"?"]),
         ("measure 127.0.0.1:7 --port 8", &["port 7", "--port 8", "leave out one"]),
     ] {
         let words: Vec<&str> = command.split(' ').collect();

@@ -8,6 +8,39 @@ use std::time::{Duration, Instant};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_lastmile");
 
+/// TCP and Poisson traffic over a narrow link that drops, loses, and changes its rate.
+pub const NARROW: &str = r#"
+name = "narrow"
+duration = "2 s"
+[host.a]
+[host.b]
+[[link]]
+from = "a"
+to = "b"
+rate = "5 Mbit/s"
+delay = "5 ms"
+queue = "10 packets"
+losses = [{ model = { kind = "bernoulli", rate = 0.01 } }]
+changes = [{ at = "1 s", rate = "3 Mbit/s" }]
+[[traffic]]
+name = "tcp"
+kind = "ftp"
+from = "a"
+to = "b"
+[[traffic]]
+name = "poisson"
+kind = "poisson"
+rate = "1 Mbit/s"
+size = "500 B"
+from = "a"
+to = "b"
+changes = [{ at = "500 ms", rate = "2 Mbit/s" }]
+"#;
+
+pub fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
 /// Result of a run of the program.
 #[derive(Debug)]
 pub struct Ended {

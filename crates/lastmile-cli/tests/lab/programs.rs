@@ -67,6 +67,11 @@ fn each_program_has_a_line_and_the_lab_ends_as_they_did() {
     assert_eq!(all[2], [false, true, false].map(Value::from));
     assert_eq!(json["exit_code"], 137);
     lastmile(&["lab", "path", "--max-seconds", "1s"]).is_error(2, &["--in"]);
+    // One failure alone is the lab's own.
+    for (command, code) in [("exit%42", 42), ("kill%-9%$$", 137)] {
+        let ended = lab(&format!("--in receiver -- sleep 60 --in sender -- sh -c {command}"));
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+    }
 }
 
 #[test]
@@ -100,6 +105,14 @@ fn what_a_host_lost_is_said_apart_from_the_links() {
         "{json:#}"
     );
     assert_eq!(json["links"][0]["lost"], serde_json::json!({}));
+    // A server that the lab stopped did not lose what was still under way to it.
+    let stopped = "bash -c trap%'sleep%0.4'%TERM;sleep%60&%wait";
+    let late = "bash -c echo%>/dev/udp/receiver/9";
+    let json =
+        lab(&format!("--json --set link.0.delay=150ms --in receiver -- {stopped} --in sender -- {late}"))
+            .json();
+    let end = &json["programs"][0];
+    assert!(end["stopped"] == true && json["hosts"][1]["udp_no_port"] == 0, "{json:#}");
     let text = lab("--in sender -- bash -c echo%>/dev/udp/receiver/9;sleep%0.3").stdout;
     assert!(
         text.contains("receiver itself lost packets: 1 to UDP ports at which nothing listened"),
@@ -147,7 +160,7 @@ fn a_shell_has_the_terminal() {
     type_until("echo code $?\r", "code 130");
     type_until("exit 5\r", "sender: exit code 5 after");
     drop(keys);
-    assert_eq!(terminal.wait().expect("its end").code(), Some(1));
+    assert_eq!(terminal.wait().expect("its end").code(), Some(5));
     reader.join().expect("all of it");
     assert!(shown.lock().expect("text").contains("bash in sender ended with exit code 5"));
 }

@@ -178,6 +178,7 @@ pub fn run_programs(
         }
         std::thread::sleep(WATCH);
     }
+    let losses = lab.losses()?;
     // All are asked before any is waited for, so that the lab ends in one time of grace whatever their number.
     running.iter_mut().filter(|program| program.end.is_none()).for_each(|program| program.child.ask_to_end());
     let until = Instant::now() + GRACE;
@@ -185,7 +186,14 @@ pub fn run_programs(
     drop(terminal);
     let (pump, realtime) = lab.finish()?;
     let lateness = LabLateness::of(scenario, &pump, None, realtime);
-    Ok((ends, lab.ran(&pump, lateness)?))
+    let mut run = lab.ran(&pump, lateness)?;
+    // Packets to a program that the lab has stopped find nobody: that is no loss of its host.
+    for (at_end, before) in run.hosts.iter_mut().zip(losses) {
+        if ends.iter().any(|end| end.stopped && end.host == before.host) {
+            *at_end = before;
+        }
+    }
+    Ok((ends, run))
 }
 
 /// Replaces `{NAME}` by the address of the host of that name, and `{{NAME}}` by `{NAME}`. Other braces are a shell's, as in `${NAME}`, or a

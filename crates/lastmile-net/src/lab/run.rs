@@ -227,11 +227,15 @@ impl Lab {
         }
     }
 
+    /// Losses of each host so far.
+    pub(super) fn losses(&self) -> Result<Vec<HostLosses>, LabRunError> {
+        Ok(self.hosts.iter().map(|(_, host)| HostLosses::of(host)).collect::<Result<_, _>>()?)
+    }
+
     /// Results of a lab whose pump has been stopped, without those of its endpoints.
     pub(super) fn ran(&self, pump: &Pump, lateness: LabLateness) -> Result<LabRun, LabRunError> {
-        let hosts = self.hosts.iter().map(|(_, host)| HostLosses::of(host)).collect::<Result<_, _>>()?;
         Ok(LabRun {
-            hosts,
+            hosts: self.losses()?,
             found: Found::default(),
             network: pump.watched().outcome(&self.scenario),
             end: pump.engine().now(),

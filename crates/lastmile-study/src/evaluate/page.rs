@@ -53,7 +53,7 @@ pub fn page(document: &Value) -> String {
         );
     }
     let metrics: Vec<&Map<String, Value>> = rows_of(document.get("metrics")).collect();
-    body += &format!("<h2>What each number is of</h2>\n{}", table(&metrics, &["name", "unit", "about"]));
+    body += &format!("<h2>Meaning of the numbers</h2>\n{}", table(&metrics, &["name", "unit", "about"]));
     html("Rate controllers compared", &body)
 }
 

@@ -153,21 +153,7 @@ pub fn papers() -> (Value, Table) {
     (PAPERS.iter().map(row).collect(), text)
 }
 
-/// Characters of an item's content in a list of lines.
-const CONTENT: usize = 52;
-
-/// As much of a text as fits into a line of a list.
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(CONTENT) {
-        None => text.to_owned(),
-        Some((end, _)) => {
-            let end = text[..end].rfind(' ').unwrap_or(end);
-            format!("{} ...", text[..end].trim_end_matches([',', ':', ';']))
-        }
-    }
-}
-
-/// A paper's tables and figures, and the state of each: for programs and for people, these with a line each or in full.
+/// A paper's tables and figures, and the state of each: for programs and for people.
 pub fn list(paper: &Paper) -> (Value, Text) {
     let items = (paper.items)();
     let state = |item: &Item| match &item.how {
@@ -179,19 +165,17 @@ pub fn list(paper: &Paper) -> (Value, Text) {
     };
     let number = |item: &Item| item.number.map(|number| number.to_string());
     let row = |item: &Item| json!({ "item": item.id, "number": number(item), "shows": item.shows, "state": state(item), "cases": item.cases().len() });
-    let mut short = Table::new(&["item", ">cases", "content"]);
-    let mut full = Table::new(&["item", "in the paper", ">cases", "state", "content"]);
+    let mut table = Table::new(&["item", "~in the paper", ">cases", "~state", "content"]);
     for item in &items {
         let number = number(item).unwrap_or_else(|| "in words".to_owned());
         let cases = item.cases().len().to_string();
-        let made = matches!(item.how, How::Made(_));
-        let shows = if made { item.shows.to_owned() } else { format!("{}: {}", state(item), item.shows) };
-        short.row([item.id.to_owned(), cases.clone(), cut(&shows)]);
-        full.row([item.id.to_owned(), number, cases, state(item), item.shows.to_owned()]);
+        let shows = match item.how {
+            How::Made(_) => item.shows.to_owned(),
+            _ => format!("{}: {}", state(item), item.shows),
+        };
+        table.row([item.id.to_owned(), number, cases, state(item), shows]);
     }
-    let mut text = Text::default();
-    text.either(short.text() + "Each with its state in full: -v\n", full.text());
-    (items.iter().map(row).collect(), text)
+    (items.iter().map(row).collect(), table.into())
 }
 
 /// Why a claim is not decided in the world that was asked for.

@@ -64,7 +64,7 @@ crate::options! {
     pub struct ZbsConfig {
         /// Take the least time between arrivals as it is, for packets of one size, in place of the least per byte
         equal_size: bool = false, "LDA, section III.A: packets of one size";
-        /// How long a scheme is used at least
+        /// Least time for which a scheme is used
         lock_time: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_secs(3), "LDA, section VII.A: 3 s";
         /// After so many packets another may be used all the same
         lock_packets: u32 [1..=1_000_000] = 50, "LDA, section VII.A: 50";

@@ -13,7 +13,7 @@ use core::str::FromStr;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-pub use types::{OptionType, possible, read_within, within};
+pub use types::{OptionType, possible, quantity, read_within, within};
 
 /// The kind of value that an option takes.
 ///

@@ -61,8 +61,11 @@ fn what_is_wrong_is_said_with_what_is_possible() {
         ("share=1.01", "share of tool must be 0 to 1, not 1.01"),
         ("share=nan", "share of tool must be a number such as 0.5, not nan"),
         ("size=99 B", "size of tool must be 100 B to 1500 B, not 99 B"),
-        ("size=700", "size of tool must be bytes such as 1488 B, not 700"),
-        ("rate=5", "rate of tool must be a rate such as 5.12 Mbit/s, not 5"),
+        ("size=700", "size of tool cannot be read: \"700\" has no unit: type 700B for bytes, 700kB or 700MB"),
+        (
+            "rate=5",
+            "rate of tool cannot be read: \"5\" has no unit: type 5M for Mbit/s, 5k for kbit/s or 5bps for bit/s",
+        ),
         ("rate=0 bit/s", "rate of tool must be 1 bit/s to 1 Gbit/s, not 0 bit/s"),
         ("gap=-1 ms", "gap of tool must be 0 ns to 1 s, not -1 ms"),
         ("faithful=1", "faithful of tool must be true or false, not 1"),

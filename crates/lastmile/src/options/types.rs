@@ -31,8 +31,7 @@ pub trait OptionType: Sized {
 }
 
 fn wrong<T: OptionType>(given: &Scalar) -> String {
-    let article = if T::KIND == Kind::Bytes { "" } else { "a " };
-    format!("must be {article}{} {}, not {given}", T::KIND, T::any())
+    format!("must be a {} {}, not {given}", T::KIND, T::any())
 }
 
 macro_rules! option_type {
@@ -41,8 +40,8 @@ macro_rules! option_type {
             const KIND: Kind = Kind::$kind;
             type Bound = $type;
             fn read(given: &Scalar) -> Result<$type, String> {
-                let read: fn(&Scalar) -> Option<$type> = $read;
-                read(given).ok_or_else(|| wrong::<$type>(given))
+                let read: fn(&Scalar) -> Result<$type, String> = $read;
+                read(given)
             }
             fn show(&self) -> Option<Scalar> {
                 let show: fn(&$type) -> Scalar = $show;
@@ -55,16 +54,17 @@ macro_rules! option_type {
     )*};
 }
 
-/// A quantity as a text with its unit; a bare number is seconds, and neither bytes nor a rate.
-fn quantity<T: FromStr>(given: &Scalar) -> Option<T> {
-    given.to_string().parse().ok()
+/// A quantity as a text with its unit; a bare number is seconds, and neither bytes nor a rate. The error is that of the quantity
+/// wherever it stands.
+pub fn quantity<T: FromStr<Err: fmt::Display>>(given: &Scalar) -> Result<T, String> {
+    given.to_string().parse().map_err(|error| format!("cannot be read: {error}"))
 }
 
 /// A whole number that fits.
-fn count<T: TryFrom<u64>>(given: &Scalar) -> Option<T> {
+fn count<T: OptionType + TryFrom<u64>>(given: &Scalar) -> Result<T, String> {
     match given {
-        Scalar::Count(n) => T::try_from(*n).ok(),
-        _ => None,
+        Scalar::Count(n) => T::try_from(*n).map_err(|_| wrong::<T>(given)),
+        _ => Err(wrong::<T>(given)),
     }
 }
 
@@ -72,10 +72,10 @@ option_type! {
     usize, Count, count, |n| Scalar::Count(*n as u64);
     u32, Count, count, |n| Scalar::Count(u64::from(*n));
     f64, Number, |given| match given {
-        Scalar::Number(n) => Some(*n),
-        Scalar::Count(n) => Some(*n as f64),
-        Scalar::Text(text) => text.parse().ok().map(|Share(n)| n),
-        Scalar::Flag(_) => None,
+        Scalar::Number(n) => Ok(*n),
+        Scalar::Count(n) => Ok(*n as f64),
+        Scalar::Text(text) => text.parse().map(|Share(n)| n).map_err(|_| wrong::<f64>(given)),
+        Scalar::Flag(_) => Err(wrong::<f64>(given)),
     }, |n| Scalar::Number(*n);
     Bytes, Bytes, quantity, |size| Scalar::Text(size.to_string());
     Rate, Rate, quantity, |rate| Scalar::Text(rate.to_string());

@@ -23,7 +23,7 @@ use crate::shell::options::KERNEL_NOISE;
 use crate::shell::replace::{self, replace};
 use crate::shell::{say_in_lines, scenarios, signals};
 
-/// Measure paths of known truth and send video over a lossy one, with real packets, in a minute
+/// Measure paths of known truth and send video over a lossy one, with real packets, in 45 s
 ///
 /// The lab needs root or user namespaces. Without them the demo shows the simulator alone and says what is missing.
 #[derive(clap::Args)]

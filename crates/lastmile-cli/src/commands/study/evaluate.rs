@@ -30,8 +30,8 @@ pub(crate) struct Args {
     /// Scenario file, or a name that `lastmile scenarios` lists; may be given several times
     #[arg(long, value_name = "FILE")]
     scenario: Vec<String>,
-    /// Controllers, separated by commas, such as tfrc+zbs,vtp,fixed(rate=1 Mbit/s); `tcp` is bulk TCP in place of the streams. Default:
-    /// all controllers but fixed
+    /// Controllers, separated by commas, such as tfrc+zbs,vtp,fixed(rate=1 Mbit/s); `tcp` is bulk TCP in place of the streams [default:
+    /// all controllers but fixed]
     #[arg(long, value_name = "LIST")]
     controllers: Option<String>,
     /// Name of a [[stream]] to test; may be given several times

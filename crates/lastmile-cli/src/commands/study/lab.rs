@@ -28,7 +28,8 @@ use crate::shell::{WIDTH, scenarios, signals};
 /// Without a command the scenario's own measurements and media streams run with real sockets; a scenario without them runs its
 /// traffic for its duration. With a command that program runs in the host named by --in; `{NAME}` stands for the address of the host NAME. Several programs:
 /// `lastmile lab path --in receiver -- iperf3 -s -1 --in sender -- iperf3 -c {receiver}`; the run ends with the last, which reads
-/// standard input: `lastmile lab path --in sender -- bash` is a shell in a host. Programs know the hosts by their names.
+/// standard input: `lastmile lab path --in sender -- bash` is a shell in a host. Programs know the hosts by their names. The exit code is
+/// that of the program that failed by itself, or 1 if several did.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -110,7 +111,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
     }
     written?;
-    let failed: Vec<String> = ends.iter().filter(|end| end.failed()).map(failure).collect();
+    let failed: Vec<&ProgramEnd> = ends.iter().filter(|end| end.failed()).collect();
     // The lab ends with the last program, and stops the others then.
     let cut_off = args.max_seconds.filter(|_| ends.last().is_some_and(|end| end.stopped));
     match () {
@@ -121,11 +122,22 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             let why = anyhow!("--max-seconds {limit} ended what still ran: {}", running.join(", "));
             Err(Exit::NoResult.blame(why))
         }
-        () if !failed.is_empty() => Err(Exit::NoResult.blame(anyhow!("{}", failed.join("; ")))),
+        () if !failed.is_empty() => {
+            let said: Vec<String> = failed.iter().map(|end| failure(end)).collect();
+            Err(exit_of(&failed).blame(anyhow!("{}", said.join("; "))))
+        }
         () if run.lateness.refused.is_some() => Ok(Some(Exit::NoResult)),
         // Programs ran instead of the scenario's own endpoints.
         () if !ends.is_empty() => Ok(None),
         () => Ok(shown.iter().find_map(|shown| shown.exit)),
+    }
+}
+
+/// The exit code of the one program that failed, as a shell has it; of several none is more telling than the others.
+fn exit_of(failed: &[&ProgramEnd]) -> Exit {
+    match failed {
+        [one] => u8::try_from(one.exit_code).map_or(Exit::NoResult, Exit::Program),
+        _ => Exit::NoResult,
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// Files of all shards, in any order
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Output file. Default: standard output
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How to measure, such as wbest or 'wbest(trains=4)', several with commas
+    /// Methods, such as wbest or 'wbest(trains=4)', several with commas
     #[arg(long, value_name = "NAMES", default_value = "wbest,wbest(trains=4),capprobe")]
     method: String,
     /// Measure paths with this feature again without it, such as fq-codel or loss; several with commas, `all` for each in turn

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// A key of the scenario and its values, such as `link.0.rate=10 Mbit/s,30 Mbit/s`; may be given several times
     #[arg(long = "set", value_name = "KEY=VALUES")]
     set: Vec<String>,
-    /// Seeds 1 to N. Default: seed 1, or those of `--set seed=...`
+    /// Seeds 1 to N [default: seed 1, or those of `--set seed=...`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
     /// JSON lines, or CSV

@@ -8,7 +8,7 @@ use lastmile_report::text::{Table, wrapped};
 
 use super::answer::{Unit, label};
 use super::load::{LOADS, NOT_RUN, TCP, cells, explained, has_tcp, reason};
-use super::result::{once, true_rate};
+use super::result::{listed, once, true_rate};
 use crate::shell::WIDTH;
 
 /// The results of sessions in lines of 80 columns.
@@ -68,9 +68,7 @@ pub(super) fn screen(rows: &[Row], peer: &str) -> String {
         WIDTH,
     );
     for (why, whose) in once(said) {
-        let whose: Vec<&str> =
-            once(whose.iter().map(|whose| (whose.as_str(), ()))).into_iter().map(|one| one.0).collect();
-        text += &wrapped(&format!("{}: {why}", whose.join(", ")), WIDTH);
+        text += &wrapped(&format!("{}: {why}", listed(whose.iter().map(String::as_str))), WIDTH);
     }
     text
 }

@@ -9,15 +9,18 @@ use lastmile::endpoint::measure::{Cost, IntervalRow, Row};
 use lastmile::estimate::Quantity;
 use lastmile::report::Direction;
 use lastmile::time::Span;
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use lastmile_report::text::{Table, wrapped};
 
-use super::result::{once, true_rate, words};
+use super::result::{listed, once, true_rate, words};
 use crate::shell::WIDTH;
 use crate::shell::network::DEFAULT_PORT;
 
 /// A longer name of a host is left out.
 const LONGEST_NAME: usize = 15;
+/// Packets of a train that shows most token buckets of access networks.
+const LONG: u64 = 600;
+const LONGER: &str = "train_length=600";
 
 /// The unit of all rates of an answer.
 pub(super) struct Unit {
@@ -66,7 +69,8 @@ impl Unit {
 pub(crate) fn answer(rows: &[Row], peer: &str, beside: &str) -> String {
     let unit = Unit::of(rows);
     let mut text = String::new();
-    let mut notes = Notes::default();
+    let in_file = rows.iter().any(|row| row.from.is_some());
+    let mut notes = Notes { in_file, ..Notes::default() };
     let mut methods: Vec<&Row> = Vec::new();
     for row in rows {
         let known = |other: &&Row| (&other.asked, other.start_seconds) == (&row.asked, row.start_seconds);
@@ -86,9 +90,11 @@ pub(crate) fn answer(rows: &[Row], peer: &str, beside: &str) -> String {
         text += &block(&own, peer, &unit, &mut notes);
     }
     text += beside;
-    let interval = rows.iter().find_map(|row| row.interval).map(|i| i.confidence * 100.0);
-    let interval =
-        interval.map(|share| format!("; in parentheses {share:.0} % intervals")).unwrap_or_default();
+    let percent = |i: IntervalRow| format!("{:.0} %", i.confidence * 100.0);
+    let shares: BTreeSet<String> =
+        rows.iter().flat_map(|row| [row.interval, row.next]).flatten().map(percent).collect();
+    let shares = shares.into_iter().collect::<Vec<_>>().join(" and ");
+    let interval = if shares.is_empty() { shares } else { format!("; in parentheses {shares} intervals") };
     if rows.iter().any(|row| row.refused.is_none()) {
         text += &wrapped(&format!("{} of IP packets{interval}.{}", unit.name, notes.mark()), WIDTH);
     }
@@ -98,23 +104,40 @@ pub(crate) fn answer(rows: &[Row], peer: &str, beside: &str) -> String {
 /// Notes below the numbers, each once.
 #[derive(Default)]
 struct Notes {
+    /// Bytes in one go behind which a bucket may be.
     unseen: Option<u64>,
+    /// The least bound of what hosts could time, and bytes of a packet.
+    bound: Option<(u64, u64)>,
+    /// The numbers are of a scenario, and have no command line.
+    in_file: bool,
     said: Vec<(String, String)>,
 }
 
 impl Notes {
+    /// Longer trains, where shorter ones left a question.
     fn mark(&self) -> String {
-        self.unseen.map_or_else(String::new, |burst| {
-            format!(" * In bursts of {}: `--train-length 600` looks further.", Bytes(burst))
-        })
+        // Without blanks, so that no line ends within it.
+        let method = |options: &str| match self.in_file {
+            true => format!("`wbest({options})`"),
+            false => format!("`--method 'wbest({options})'`"),
+        };
+        let mut text = String::new();
+        if let Some(burst) = self.unseen {
+            let longer = if self.in_file { method(LONGER) } else { "`--train-length 600`".to_owned() };
+            text += &format!(" * In bursts of {}: {longer} looks further.", Bytes(burst));
+        }
+        if let Some((bound, size)) = self.bound {
+            let bound = Rate::ip(bound).to_string().replace(' ', "");
+            let longer = method(&format!("capacity={bound},{LONGER}"));
+            let cost = Bytes(three(size * LONG));
+            text += &format!(" {longer} looks for a token bucket, for {cost} a direction.");
+        }
+        text
     }
 
     fn text(&self) -> String {
         let each = once(self.said.iter().map(|(what, whose)| (what.as_str(), whose.as_str())));
-        let line = |(what, whose): (&str, Vec<&str>)| {
-            let whose: BTreeSet<&str> = whose.into_iter().collect();
-            wrapped(&format!("{}: {what}", whose.into_iter().collect::<Vec<_>>().join(", ")), WIDTH)
-        };
+        let line = |(what, whose): (&str, Vec<&str>)| wrapped(&format!("{}: {what}", listed(whose)), WIDTH);
         each.into_iter().map(line).collect()
     }
 }
@@ -152,6 +175,15 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
             }
             None => cell(lasts),
         };
+        let timed =
+            capacity.filter(|row| row.method == "wbest" && row.code.as_deref() == Some("lower-bound"));
+        let is_left = left.is_some_and(|row| row.rate_bps.is_some() || row.interval.is_some());
+        if let Some((bound, size)) =
+            timed.filter(|_| !is_left).and_then(|row| row.more_than_bps.zip(row.packet_bytes))
+        {
+            notes.bound =
+                Some(notes.bound.map_or((bound, size), |(least, most)| (least.min(bound), most.max(size))));
+        }
         table.row([label.clone(), cell(left), cell(capacity), last]);
         let truth = |row: Option<&Row>| {
             row.and_then(|row| true_rate(row, &row.truth?)).map(|bps| unit.rate(bps)).unwrap_or_default()
@@ -299,5 +331,29 @@ mod tests {
         assert_eq!(head("::1", "[::1]:8620".parse().unwrap(), None, None), "::1\n");
         // A host whose name takes too much room has none.
         assert!(answer(&rows, "a-long-name.example.org", "").contains("\nforward "), "{text}");
+    }
+
+    #[test]
+    fn bounds_of_both_directions_have_one_warning_and_one_advice() {
+        let why = "the path is faster than these hosts can time; the bound is of bursts of 59.52 kB";
+        let bound = |direction, bps| Row {
+            more_than_bps: Some(bps),
+            packet_bytes: Some(1_488),
+            code: Some("lower-bound".to_owned()),
+            ..row(direction, Quantity::Capacity, None, why)
+        };
+        let unknown = |direction| row(direction, Quantity::AvailableBandwidth, None, why);
+        let (forward, reverse) = (Direction::Forward, Direction::Reverse);
+        let rows =
+            [bound(forward, 916_941_003), unknown(forward), bound(reverse, 1_116_000_000), unknown(reverse)];
+        let words = |rows: &[Row]| answer(rows, "b", "").split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = words(&rows);
+        let line = "`--method 'wbest(capacity=916.9Mbit/s,train_length=600)'` looks for a token bucket, for 893 kB a direction.";
+        assert_eq!(text.matches(line).count(), 1, "{text}");
+        assert_eq!(text.matches("to b, from b: the path is faster").count(), 1, "{text}");
+        assert_eq!(text.matches("faster").count(), 1, "{text}");
+        // A scenario has no command line.
+        let of_file = rows.map(|row| Row { from: Some("a".to_owned()), ..row });
+        assert!(words(&of_file).contains(". `wbest(capacity=916.9Mbit/s,"), "{of_file:?}");
     }
 }

@@ -4,6 +4,7 @@ use lastmile::endpoint::measure::Decision;
 use lastmile::observe::StreamVerdict;
 use lastmile::report::Direction;
 
+use super::super::named;
 use lastmile_report::event::{Mood, Told};
 
 pub(super) const LANES: [&str; 5] = ["session", "forward", "reverse", "round trip", "results"];
@@ -64,7 +65,7 @@ fn sentence(what: &Decision) -> (Mood, String) {
         Decision::Finished { cost } => {
             (Mood::Neutral, format!("finished after {}, {} sent", cost.elapsed, cost.bytes()))
         }
-        // The event type grows; an event of a kind that has no words yet is better shown than hidden.
-        other => (Mood::Neutral, format!("{other:?}")),
+        // The event type grows: an event without a sentence has its name.
+        other => (Mood::Neutral, named(other)),
     }
 }

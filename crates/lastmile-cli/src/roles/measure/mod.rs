@@ -203,7 +203,7 @@ fn by_method(args: &MethodArgs, records: &[Value]) -> anyhow::Result<Vec<Row>> {
             }
         }
     }
-    Ok(rows)
+    Ok(Row::said_once(rows))
 }
 
 fn over_loopback(method: &Choice, direction: Direction) -> anyhow::Result<Buffer> {

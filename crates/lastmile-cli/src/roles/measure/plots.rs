@@ -2,7 +2,7 @@
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::Decision;
-use lastmile::estimate::{Estimate, Quantity};
+use lastmile::estimate::{Estimate, Quantity, Value};
 use lastmile::node::Ecn;
 use lastmile::observe::StreamVerdict;
 use lastmile::report::{Fate, Pattern, StreamRecord};
@@ -10,7 +10,6 @@ use lastmile::time::Span;
 use lastmile::units::{Layer, Rate};
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::roles::run::{MAX_RECORDS, Run};
 use lastmile_report::chart::{Axis, Chart};
@@ -21,7 +20,7 @@ const BINS: usize = 24;
 
 /// All streams, a card each.
 pub(super) fn section(run: &Run) -> String {
-    let read = |record: &Value| StreamRecord::deserialize(record).ok();
+    let read = |record: &serde_json::Value| StreamRecord::deserialize(record).ok();
     let streams: Vec<StreamRecord> = run.records.iter().filter_map(read).collect();
     if streams.is_empty() {
         return String::new();
@@ -199,7 +198,6 @@ fn histogram(stream: &StreamRecord, results: &[Event]) -> String {
             &format!("{n} pairs, {from:.3} to {:.3} Mbit/s", from + width),
         );
     }
-    use lastmile::estimate::Value;
     match estimate.map(|e| e.value) {
         Some(value @ (Value::Is(rate) | Value::MoreThan(rate))) => {
             chart = chart.vertical("c2", mbit(rate), &value.to_string()).key("c2", "estimate and interval");

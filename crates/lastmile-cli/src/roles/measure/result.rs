@@ -35,120 +35,144 @@ fn interval(of: Option<IntervalRow>) -> String {
     of.map_or_else(|| "-".to_owned(), |i| format!("{} .. {}", Rate::ip(i.low_bps), Rate::ip(i.high_bps)))
 }
 
-/// The rows as a table, with what must be said beside them below it.
-pub(crate) fn table(rows: &[Row]) -> String {
-    let truths = rows.iter().any(|row| row.truth.is_some());
-    // Only a WLAN has an achievable rate, which is another than the spare one.
-    let shared = rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_saturation_mean_bps.is_some()));
-    // Repetitions, or sessions of other hosts.
-    let several = rows.windows(2).any(|pair| pair[0].start_seconds != pair[1].start_seconds);
-    let mut columns = if several { vec![">start"] } else { vec![] };
+/// A column: its heading, and its cell in a row.
+struct Column(&'static str, Box<dyn Fn(&Row) -> String>);
+
+/// The columns that these rows fill.
+fn columns(rows: &[Row]) -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    let mut add = |shown: bool, heading, cell: fn(&Row) -> String| {
+        columns.extend(shown.then(|| Column(heading, Box::new(cell))));
+    };
+    let (truths, next, loads) = (has_truth(rows), has_next(rows), load::is_all(rows));
+    add(is_several(rows), ">start", |row| start(row).unwrap_or_default());
+    add(true, "direction", |row| row.direction.to_string());
+    add(true, "method", |row| row.asked.clone());
+    add(true, "quantity", |row| row.quantity.map_or_else(|| "-".to_owned(), |quantity| quantity.to_string()));
+    add(true, ">rate (IP)", value);
+    add(true, ">90 % interval", |row| interval(row.interval));
     // Only what is left may be another next.
-    let next = rows.iter().any(|row| row.next.is_some());
-    columns.extend(["direction", "method", "quantity", ">rate (IP)", ">90 % interval"]);
-    columns.extend(next.then_some(">next 10 s"));
-    columns.push(">burst");
-    if truths {
-        columns.extend([">truth", ">error"]);
-        columns.extend(next.then_some(">truth of next"));
+    add(next, ">next 10 s", |row| interval(row.next));
+    add(true, ">burst", |row| {
+        row.burst_bytes.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes).to_string())
+    });
+    add(truths, ">truth", |row| rate_cell(row.truth.and_then(|truth| true_rate(row, &truth))));
+    add(truths, ">error", |row| {
+        row.truth.and_then(|truth| error(row, &truth)).unwrap_or_else(|| "-".to_owned())
+    });
+    add(truths && next, ">truth of next", |row| {
+        rate_cell(row.truth.filter(|_| row.next.is_some()).and_then(|truth| truth.truth_next_bps))
+    });
+    add(is_shared(rows), ">saturation", |row| {
+        rate_cell(row.truth.and_then(|t| match row.quantity {
+            Some(Quantity::AvailableBandwidth) => t.truth_saturation_window_bps,
+            Some(_) => None,
+            None => t.truth_saturation_mean_bps,
+        }))
+    });
+    add(!loads, ">seconds", |row| format!("{:.2}", row.cost.seconds));
+    add(!loads, ">sent", |row| Bytes(row.cost.bytes).to_string());
+    add(!loads, ">received", |row| Bytes(row.cost.bytes_received).to_string());
+    let beside_tcp: &[&str] = if load::has_tcp(rows) { &load::TCP } else { &[] };
+    for (at, heading) in load::LOADS.iter().chain(beside_tcp).enumerate().filter(|_| loads) {
+        let cell = move |row: &Row| row.load.map(|load| load::cells(&load, true).swap_remove(at));
+        columns.push(Column(heading, Box::new(move |row| cell(row).unwrap_or_default())));
     }
-    if shared {
-        columns.push(">saturation");
-    }
-    let (loads, tcp) = (load::is_all(rows), load::has_tcp(rows));
-    match loads {
-        true => columns.extend(load::LOADS.into_iter().chain(tcp.then_some(load::TCP).into_iter().flatten())),
-        false => columns.extend([">seconds", ">sent", ">received"]),
-    }
-    let mut table = Table::new(&columns);
-    let mut notes = Vec::new();
+    columns
+}
+
+fn has_truth(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.truth.is_some())
+}
+
+fn has_next(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.next.is_some())
+}
+
+/// True if a WLAN is on the path: its achievable rate is another than the spare one.
+fn is_shared(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.truth.is_some_and(|truth| truth.truth_saturation_mean_bps.is_some()))
+}
+
+/// True of repetitions, and of sessions of other hosts.
+fn is_several(rows: &[Row]) -> bool {
+    rows.windows(2).any(|pair| pair[0].start_seconds != pair[1].start_seconds)
+}
+
+fn start(row: &Row) -> Option<String> {
+    row.start_seconds.map(|seconds| format!("{seconds} s"))
+}
+
+/// The rows as a table; below it the meaning of columns, refusals and warnings.
+pub(crate) fn table(rows: &[Row]) -> String {
+    let columns = columns(rows);
+    let mut table = Table::new(&columns.iter().map(|Column(heading, _)| *heading).collect::<Vec<_>>());
     for row in rows {
-        let quantity = row.quantity.map_or_else(|| "-".to_owned(), |q| q.to_string());
-        let start = row.start_seconds.map(|seconds| format!("{seconds} s"));
-        let mut cells = if several { vec![start.clone().unwrap_or_default()] } else { vec![] };
-        cells.extend([
-            row.direction.to_string(),
-            row.asked.clone(),
-            quantity,
-            value(row),
-            interval(row.interval),
-        ]);
-        cells.extend(next.then(|| interval(row.next)));
-        let burst = row.burst_bytes.map(|bytes| Bytes(bytes).to_string());
-        cells.push(burst.unwrap_or_else(|| "-".to_owned()));
-        if truths {
-            cells.push(rate_cell(row.truth.and_then(|truth| true_rate(row, &truth))));
-            cells.push(row.truth.and_then(|truth| error(row, &truth)).unwrap_or_else(|| "-".to_owned()));
-            let later = row.truth.filter(|_| row.next.is_some()).and_then(|truth| truth.truth_next_bps);
-            cells.extend(next.then(|| rate_cell(later)));
-        }
-        if shared {
-            cells.push(rate_cell(row.truth.and_then(|t| match row.quantity {
-                Some(Quantity::AvailableBandwidth) => t.truth_saturation_window_bps,
-                Some(_) => None,
-                None => t.truth_saturation_mean_bps,
-            })));
-        }
-        match row.load.filter(|_| loads) {
-            Some(load) => cells.extend(load::cells(&load, tcp)),
-            None => cells.extend([
-                format!("{:.2}", row.cost.seconds),
-                Bytes(row.cost.bytes).to_string(),
-                Bytes(row.cost.bytes_received).to_string(),
-            ]),
-        }
-        table.row(cells);
-        if let Some(why) = load::reason(row) {
-            let at = start.filter(|_| several).map(|start| format!(" at {start}")).unwrap_or_default();
-            let whose = format!("{} {}{at}", row.direction, row.asked);
-            let of = |row: &Row| (row.direction, row.asked.clone(), row.start_seconds);
-            let found = rows.iter().any(|other| of(other) == of(row) && other.refused.is_none());
-            let what = if found { "not complete: " } else { "no result: " };
-            let what = if why == load::NOT_RUN { "" } else { what };
-            notes.push(format!("{whose}: {what}{why}"));
-        }
+        table.row(columns.iter().map(|Column(_, cell)| cell(row)));
     }
-    for (warning, rows) in once(rows.iter().filter_map(|row| Some((row.warning.as_deref()?, row)))) {
-        let Some(first) = rows.first() else { continue };
-        notes.push(format!("{} {}: {}", first.direction, first.asked, counted(warning, rows.len(), "rows")));
-    }
-    let mut text = table.text();
-    let (mut bursts, mut unknown) = (false, false);
-    for row in rows.iter().filter(|row| row.burst_bytes.is_some()) {
-        let sustained = row.quantity == Some(Quantity::SustainedRate);
-        let unseen = sustained && row.rate_bps.is_none() && row.interval.is_none();
-        (bursts, unknown) = (bursts || !sustained, unknown || unseen);
-    }
-    if bursts {
-        text.push_str("burst: bytes sent in one go when the number was found; longer bursts may be slower\n");
-    }
-    if unknown {
-        text.push_str(
-            "sustained rate unknown: there is no shaper to half the capacity or less, unless its token bucket holds the burst beside it\n",
-        );
-    }
-    if next {
-        text.push_str(
-            "90 % interval: for the time of the measurement; next 10 s: for the mean of the ten seconds after it\n",
-        );
-    }
-    if shared {
-        text.push_str(
+    let lines = explained(rows).into_iter().chain(refusals(rows)).chain(warnings(rows));
+    table.text() + &lines.map(|line| line + "\n").collect::<String>()
+}
+
+/// The meaning of the columns that need one.
+fn explained(rows: &[Row]) -> Vec<String> {
+    let is_sustained = |row: &&Row| row.quantity == Some(Quantity::SustainedRate);
+    let bursts = || rows.iter().filter(|row| row.burst_bytes.is_some());
+    let is_unseen = |row: &Row| row.rate_bps.is_none() && row.interval.is_none();
+    let of_run = |row: &Row| row.truth.is_some_and(|truth| truth.truth_over == TruthOver::Run);
+    let all = [
+        (
+            bursts().any(|row| !is_sustained(&row)),
+            "burst: bytes sent in one go when the number was found; longer bursts may be slower",
+        ),
+        (
+            bursts().filter(is_sustained).any(is_unseen),
+            "sustained rate unknown: there is no shaper to half the capacity or less, unless its token bucket holds the burst beside it",
+        ),
+        (
+            has_next(rows),
+            "90 % interval: for the time of the measurement; next 10 s: for the mean of the ten seconds after it",
+        ),
+        (
+            is_shared(rows),
             "truth: the rate that fits without taking from others, the run's mean if there is no number; \
-             saturation: the rate of one saturating flow\n",
-        );
-    }
-    if rows.iter().any(|row| row.truth.is_some_and(|t| t.truth_over == TruthOver::Run)) {
-        text.push_str("(run): truth and error over the whole run, since stations aggregate frames or packets arrived at once\n");
-    }
-    if loads {
-        text.push_str(&format!("{}\n", load::explained(tcp)));
-    }
-    for note in notes {
-        text.push_str(&note);
-        text.push('\n');
-    }
-    text
+             saturation: the rate of one saturating flow",
+        ),
+        (
+            rows.iter().any(of_run),
+            "(run): truth and error over the whole run, since stations aggregate frames or packets arrived at once",
+        ),
+    ];
+    let loads = load::is_all(rows).then(|| load::explained(load::has_tcp(rows)));
+    let said = all.into_iter().filter(|(is_said, _)| *is_said).map(|(_, text)| text.to_owned());
+    said.chain(loads).collect()
+}
+
+/// The reasons of missing numbers.
+fn refusals(rows: &[Row]) -> Vec<String> {
+    let several = is_several(rows);
+    let refusal = |row: &Row| {
+        let why = load::reason(row)?;
+        let at = start(row).filter(|_| several).map(|start| format!(" at {start}")).unwrap_or_default();
+        let of = |row: &Row| (row.direction, row.asked.clone(), row.start_seconds);
+        let found = rows.iter().any(|other| of(other) == of(row) && other.refused.is_none());
+        let what = match (why, found) {
+            (load::NOT_RUN, _) => "",
+            (_, true) => "not complete: ",
+            (_, false) => "no result: ",
+        };
+        Some(format!("{} {}{at}: {what}{why}", row.direction, row.asked))
+    };
+    rows.iter().filter_map(refusal).collect()
+}
+
+/// Each warning, with its directions and methods.
+fn warnings(rows: &[Row]) -> Vec<String> {
+    let whose = |row: &Row| format!("{} {}", row.direction, row.asked);
+    let said = rows.iter().flat_map(|row| row.warnings.iter().map(move |text| (text.as_str(), whose(row))));
+    let line =
+        |(text, whose): (&str, Vec<String>)| format!("{}: {text}", listed(whose.iter().map(String::as_str)));
+    once(said).into_iter().map(line).collect()
 }
 
 /// The truth that a number is held against, in bit/s.
@@ -187,6 +211,12 @@ pub(crate) fn once<'a, T>(said: impl IntoIterator<Item = (&'a str, T)>) -> Vec<(
         }
     }
     found
+}
+
+/// Each name once, in the order of its first mention.
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let each = once(names.into_iter().map(|name| (name, ())));
+    each.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
 }
 
 /// A text, and how often it was said if that was more than once.
@@ -270,10 +300,10 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_printed_once_with_the_number_of_its_rows() {
+    fn a_warning_is_printed_once_with_its_directions() {
         let rows = [row(Direction::Forward, "a"), row(Direction::Forward, "b"), row(Direction::Reverse, "a")];
         let notes: Vec<String> = table(&rows).lines().skip(4).map(str::to_owned).collect();
-        assert_eq!(notes, ["forward wbest: a (2 rows)", "forward wbest: b"]);
+        assert_eq!(notes, ["forward wbest, reverse wbest: a", "forward wbest: b"]);
     }
 
     #[test]

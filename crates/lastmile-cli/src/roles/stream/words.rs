@@ -4,6 +4,7 @@ use lastmile::classify::{self, LossClass, Verdicts};
 use lastmile::control;
 use lastmile::endpoint::stream::{Decision, End, Left, Received, Sent};
 
+use super::super::named;
 use super::LANES;
 use lastmile_report::event::{Mood, Told};
 
@@ -90,8 +91,8 @@ pub(super) fn told(what: &Decision) -> Told {
         ),
         Decision::LossesJudged(verdicts) => (sender, Mood::Neutral, judged(verdicts)),
         Decision::Control(decision) => controlled(decision),
-        // The event type grows; an event of a kind that has no words yet is better shown than hidden.
-        other => (sender, Mood::Neutral, format!("{other:?}")),
+        // The event type grows: an event without a sentence has its name.
+        other => (sender, Mood::Neutral, named(other)),
     };
     Told { lane, mood, text }
 }
@@ -158,7 +159,7 @@ fn controlled(what: &control::Decision) -> (&'static str, Mood, String) {
         Decision::NoFeedback { rate } => {
             return (LANES[0], Mood::Bad, format!("no feedback came for too long: the rate is {rate}"));
         }
-        other => format!("{other:?}"),
+        other => named(other),
     };
     (LANES[0], Mood::Neutral, text)
 }

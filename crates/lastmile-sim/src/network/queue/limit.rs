@@ -2,7 +2,7 @@
 
 use core::str::FromStr;
 
-use lastmile::options::{Kind, OptionType, Scalar};
+use lastmile::options::{Kind, OptionType, Scalar, quantity};
 use lastmile::units::Bytes;
 use serde::{Deserialize, Deserializer};
 
@@ -101,8 +101,7 @@ impl OptionType for QueueLimit {
     type Bound = String;
 
     fn read(given: &Scalar) -> Result<QueueLimit, String> {
-        let wrong = |_| format!("must be a {} {}, not {given}", Kind::Limit, QueueLimit::any());
-        given.to_string().parse().map_err(wrong)
+        quantity(given)
     }
 
     fn show(&self) -> Option<Scalar> {

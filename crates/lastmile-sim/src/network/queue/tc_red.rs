@@ -26,7 +26,7 @@ lastmile::options! {
         burst: Option<u32> = None, "`tc`";
         /// The probability at `max`; with `adaptive` the one to start with
         probability: f64 [0.0..=1.0] = 0.02, "`tc`";
-        /// How fast the average decays on an idle link; without it the link's rate
+        /// Rate at which the average decays on an idle link; without it the link's rate
         bandwidth: Option<Rate> = None, "our own: `tc` takes 10 Mbit/s";
         /// Mark instead of dropping
         ecn: bool = false, "`tc`";

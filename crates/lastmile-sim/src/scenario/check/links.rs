@@ -11,6 +11,11 @@ use crate::network::wlan::WlanConfig;
 use crate::scenario::raw::RawLink;
 use crate::scenario::{LinkSpec, Scenario};
 
+/// Hosts that a message lists at most.
+const SHOWN: usize = 8;
+/// Names as alike as this, by Jaro and Winkler, are one misspelt.
+const ALIKE: f64 = 0.8;
+
 /// Lays the keys of each way back over those of its link.
 pub(in crate::scenario) fn fill_back(file: &ScenarioFile<'_>, document: &mut DeTable<'_>) -> Checked<()> {
     let Some(DeValue::Array(links)) = document.get_mut("link").map(Spanned::get_mut) else { return Ok(()) };
@@ -68,8 +73,7 @@ impl Check<'_> {
         // A router that leads nowhere is a host's name misspelt.
         for (index, router) in scenario.routers.iter().enumerate() {
             self.ensure(neighbours(scenario.hosts.len() + index) >= 2, || {
-                let path = self.named(router);
-                (path, format!("{router:?} is no host, and as a router it leads nowhere"))
+                (self.named(router), no_host(router, scenario.hosts.iter().map(|host| host.name.as_str())))
             })?;
         }
         for (index, host) in scenario.hosts.iter().enumerate() {
@@ -106,4 +110,16 @@ impl Check<'_> {
         scenario.routers.push(name.to_owned());
         Ok(hosts + scenario.routers.len() - 1)
     }
+}
+
+/// The fault of a name that is neither a host's nor a router's between two others, and the name that is probably meant.
+fn no_host<'a>(name: &str, hosts: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = hosts.collect();
+    let alike = |host: &&&str| strsim::jaro_winkler(host, name) >= ALIKE;
+    let end = match (known.iter().find(alike), &known[..known.len().min(SHOWN)]) {
+        (Some(meant), _) => format!(": did you mean {meant:?}?"),
+        (None, []) => String::new(),
+        (None, shown) => format!("; hosts: {}", shown.join(", ")),
+    };
+    format!("no host is called {name:?}, and a router needs two neighbours{end}")
 }

@@ -25,7 +25,7 @@ crate::options! {
         every: u32 [2..=100_000] = 20, "TFRC Probe, section 3.2.2: n";
         /// Pairs for an estimate
         samples: u32 [2..=10_000] = 20, "TFRC Probe, section 3.2.2: S";
-        /// How long an estimate shall take
+        /// Time of an estimate
         interval: Span [Span::from_millis(100)..=Span::from_secs(3_600)] = Span::from_secs(5), "TFRC Probe, section 3.2.2: t";
         /// Leave packets at their full size
         full_size: bool = false, "TFRC Probe, section 5.1";

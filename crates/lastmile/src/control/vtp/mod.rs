@@ -44,13 +44,13 @@ crate::names! {
 crate::options! {
     /// VTP's parameters.
     pub struct VtpConfig {
-        /// How long the rate stays down: areas, or rounds
+        /// Time for which the rate stays down: areas, or rounds
         hold: Hold = Hold::Areas, "VTP, section 3.3 and figure 2; section 4.1 and figure 3";
         /// Quantity that is cut to the path's throughput: rate, or window
         cut: Cut = Cut::Rate, "VTP, section 5.3; section 4.2";
         /// The weight of the past in the achieved rate, a sample each round
         memory: f64 [0.0..=0.999] = 0.75, "VTP, section 3.2, names none; earlier work 0.6 to 0.8";
-        /// How far from one the ratio of two rounds' round-trip times may be in equation 5
+        /// Largest distance from one of the ratio of two rounds' round-trip times in equation 5
         guard: f64 [0.0..=0.99] = 0.5, "our own: equation 5 has a pole at 2";
         /// Follow equation 5 where the round-trip time falls too, which raises the rate by as much
         falling: bool = false, "our own: VTP, section 3.3, assumes that the queue grows";

@@ -65,9 +65,9 @@ pub struct Row {
     pub next: Option<IntervalRow>,
     /// Kind of truth that the number aims at.
     pub truth_kind: Option<TruthKind>,
-    /// The estimate's warnings as one text.
+    /// The estimate's warnings as one text, but for those of an earlier row: see [`Row::said_once`].
     pub warning: Option<String>,
-    /// The same, one by one.
+    /// All of them, one by one.
     #[serde(skip)]
     pub warnings: Vec<String>,
     /// Why there is no number.
@@ -301,7 +301,27 @@ impl Row {
 
     /// The rows of a run's decisions.
     pub fn all(events: &[Event]) -> Vec<Row> {
-        events.iter().filter_map(|event| Row::of(event.what.of()?)).collect()
+        Row::said_once(events.iter().filter_map(|event| Row::of(event.what.of()?)).collect())
+    }
+
+    /// The rows of one document, with the text of each warning in the first row of its measurement alone; the codes stand in each.
+    pub fn said_once(mut rows: Vec<Row>) -> Vec<Row> {
+        for at in 0..rows.len() {
+            let (before, rest) = rows.split_at_mut(at);
+            let [row, ..] = rest else { break };
+            let own = before.iter().filter(|other| row.is_measured_with(other));
+            let said: Vec<&String> = own.flat_map(|other| &other.warnings).collect();
+            let first: Vec<&str> =
+                row.warnings.iter().filter(|text| !said.contains(text)).map(String::as_str).collect();
+            row.warning = (!first.is_empty()).then(|| first.join("; "));
+        }
+        rows
+    }
+
+    /// True if both are of one measurement in one direction.
+    fn is_measured_with(&self, other: &Row) -> bool {
+        let of = |row: &Row| (row.direction, row.start_seconds);
+        of(self) == of(other) && (&self.asked, &self.from, &self.to) == (&other.asked, &other.from, &other.to)
     }
 
     /// The same with the load of each measurement, whose streams are given; `pause` is the time between two.
@@ -350,5 +370,29 @@ mod tests {
             code(&[RoundTrip, BatchedStamps, RoundTrip]).as_deref(),
             Some("round-trip batched-stamps")
         );
+    }
+
+    #[test]
+    fn a_text_stands_in_the_first_row_of_its_direction() {
+        let row = |direction, texts: &[&str]| Row {
+            warnings: texts.iter().map(ToString::to_string).collect(),
+            direction,
+            ..Row::of(&Decision::Refused {
+                method: "wbest".to_owned(),
+                direction,
+                refusal: Refusal::Interrupted,
+                cost: Cost::default(),
+            })
+            .unwrap()
+        };
+        let (forward, reverse) = (Direction::Forward, Direction::Reverse);
+        let rows = Row::said_once(vec![
+            row(forward, &["a"]),
+            row(forward, &["a", "b", "c"]),
+            row(forward, &["c"]),
+            row(reverse, &["a"]),
+        ]);
+        let said: Vec<Option<&str>> = rows.iter().map(|row| row.warning.as_deref()).collect();
+        assert_eq!(said, [Some("a"), Some("b; c"), None, Some("a")]);
     }
 }

@@ -72,8 +72,6 @@ const PLACE: (usize, f64) = (3, 0.25);
 const SAME_GAPS: core::ops::RangeInclusive<f64> = 0.5..=RATIO;
 /// Tokens for pairs and bursts are not waited for any longer.
 const MOST_APART: Span = Span::from_secs(1);
-/// Packets of a train that shows most buckets of access networks.
-const LONG: usize = 600;
 /// Packets of a head beyond those that the bucket lets pass: they wait, and so the queue is busy.
 const BEYOND: usize = 3;
 
@@ -500,15 +498,6 @@ pub(super) fn unknown(unseen: Option<Bytes>, streams: &[u32], warnings: Vec<Warn
         streams: streams.to_vec(),
         warnings,
     }
-}
-
-/// Advice on finding a bucket that bursts at the rate `bound` did not empty, with its cost in bytes.
-pub(super) fn costs(bound: Rate, size: Bytes) -> String {
-    let bucket = least_unseen(LONG, size).unwrap_or(Bytes::ZERO);
-    format!(
-        "--method 'wbest(capacity={bound}, train_length={LONG})' shows a token bucket of up to {bucket}, the rate after it and the available bandwidth below that rate, for {} a direction, and more if a bucket is there",
-        size * LONG as u64
-    )
 }
 
 /// A packet's time at a rate in bit/s.

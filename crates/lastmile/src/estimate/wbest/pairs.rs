@@ -206,9 +206,7 @@ impl Wbest {
             Some(Finding::InBatches(batched)) => self.in_batches(batched),
             Some(Finding::MoreThan(bound, why)) => {
                 (self.bound, self.burst) = (Some((bound, core::mem::take(&mut check.streams))), check.burst);
-                let costs = shaper::costs(bound, self.config.packet_size);
-                let text = format!("{why}; the available bandwidth is unknown; {costs}");
-                self.base.warn(WarningCode::LowerBound, text);
+                self.base.warn(WarningCode::LowerBound, why);
                 self.unseen = None;
                 self.end_without_rest();
             }

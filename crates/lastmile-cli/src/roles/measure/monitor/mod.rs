@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use anyhow::anyhow;
 use lastmile::endpoint::measure::{CostRow, Row};
 use lastmile::estimate::Quantity;
 use lastmile::report::Direction;
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::roles::measure::result;
 use crate::shell::exit::{self, Exit};
 use crate::shell::options::seconds;
-use crate::shell::signals;
+use crate::shell::{signals, time_of_day};
 
 mod csv;
 mod grid;
@@ -33,17 +34,34 @@ pub(crate) struct MonitorArgs {
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = "Monitoring", conflicts_with_all = ["verbose", "record"])]
     pub(crate) every: Option<f64>,
     /// End after so many rounds; the exit code is the last round's
-    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Monitoring", requires = "every")]
+    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Monitoring")]
     count: Option<u64>,
     /// Most bytes in any hour, both directions together; a round that would not fit is skipped
-    #[arg(long, value_name = "BYTES", value_parser = budget, help_heading = "Monitoring", requires = "every")]
+    #[arg(long, value_name = "BYTES", value_parser = budget, help_heading = "Monitoring")]
     max_bytes_per_hour: Option<Bytes>,
     /// Append a row for each round and direction to FILE
-    #[arg(long, value_name = "FILE", help_heading = "Monitoring", requires = "every")]
+    #[arg(long, value_name = "FILE", help_heading = "Monitoring")]
     csv: Option<PathBuf>,
     /// Keep the last round in FILE, for the textfile collector of Prometheus's node-exporter
-    #[arg(long, value_name = "FILE", help_heading = "Monitoring", requires = "every")]
+    #[arg(long, value_name = "FILE", help_heading = "Monitoring")]
     prom: Option<PathBuf>,
+}
+
+impl MonitorArgs {
+    /// Refuses options of rounds where there is one measurement alone.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let given = [
+            (self.count.is_some(), "--count"),
+            (self.max_bytes_per_hour.is_some(), "--max-bytes-per-hour"),
+            (self.csv.is_some(), "--csv"),
+            (self.prom.is_some(), "--prom"),
+        ];
+        match given.iter().find(|(is_given, _)| *is_given && self.every.is_none()) {
+            Some((_, option)) => Err(Exit::Usage
+                .blame(anyhow!("{option} needs --every, the time from round to round, such as --every 60s"))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A budget into which some round fits.
@@ -94,8 +112,9 @@ impl Round {
         let refused = rows().find(|row| row.refused.is_some());
         let code = refused.and_then(|row| row.code.clone()).unwrap_or_else(|| "unknown".to_owned());
         let exit = if of.is_some() && code.starts_with("peer-") { Exit::Peer } else { exit };
+        let reason = |row: &Row| (!row.warnings.is_empty()).then(|| row.warnings.join("; "));
         // Without a refusal the warning beside an unknown rate says why it is unknown.
-        let unknown = || rows().filter(|row| row.rate_bps.is_none()).find_map(|row| row.warning.clone());
+        let unknown = || rows().filter(|row| row.rate_bps.is_none()).find_map(reason);
         let error = refused.map_or_else(unknown, |row| row.refused.clone());
         Verdict { exit: Some(exit), code: Some(code), error }
     }
@@ -127,7 +146,7 @@ impl Verdict {
     }
 
     fn exit_code(&self) -> u8 {
-        self.exit.map_or(0, |exit| exit as u8)
+        self.exit.map_or(0, Exit::code)
     }
 }
 
@@ -158,11 +177,6 @@ pub(crate) fn failed(time: &str, host: &str, error: &anyhow::Error) -> String {
     let mut all = empty(time, host);
     Verdict::of(error).write(&mut all);
     format!("{:#}", Value::Object(all))
-}
-
-/// The time of day, UTC, as RFC 3339 has it.
-pub(crate) fn time_of_day() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
 }
 
 /// A quantity's name as it stands in other names.
@@ -217,7 +231,7 @@ pub(crate) fn run(
     let mut prom = args.prom.as_deref().map(|path| Prom::new(path, asked.host)).transpose()?;
     let mut grid = Grid::new(Duration::from_secs_f64(every));
     let mut budget = args.max_bytes_per_hour.map(Budget::new);
-    let (began, mut number, mut exit) = (Instant::now(), 0, None);
+    let (began, mut number, mut exit, mut is_read) = (Instant::now(), 0, None, true);
     while args.count.is_none_or(|count| number < count) {
         let (at, missed) = grid.next(began.elapsed());
         if missed > 0 {
@@ -234,7 +248,18 @@ pub(crate) fn run(
         number += 1;
         let told = round(asked, (number, missed), &mut budget, began, &mut measure)?;
         exit = told.verdict.exit;
-        crate::shell::say(&told.line().to_string());
+        let printed = if is_read { crate::shell::try_say(&told.line().to_string()) } else { Ok(()) };
+        if let Err(error) = printed {
+            if args.csv.is_none() && args.prom.is_none() {
+                crate::shell::end_unsaid(&error);
+            }
+            is_read = error.kind() != std::io::ErrorKind::BrokenPipe;
+            if is_read {
+                exit = exit.or(Some(Exit::Machine));
+            }
+            let files = "the rounds go on into the files of --csv and --prom";
+            crate::shell::note(&format!("round {number}: cannot write to standard output: {error}; {files}"));
+        }
         let rows = args.csv.as_ref().map(|path| csv::append(path, &told));
         let now = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
         let gauges = prom.as_mut().map(|prom| prom.write(&told, now));

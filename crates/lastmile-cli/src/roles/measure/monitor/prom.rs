@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use lastmile::endpoint::measure::Row;
 use prometheus::{Gauge, GaugeVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
 
@@ -40,11 +41,13 @@ fn before(path: &Path) -> String {
 impl Prom {
     pub(super) fn new(path: &Path, host: &str) -> anyhow::Result<Prom> {
         replace::check(path)?;
-        if path.extension().is_none_or(|extension| extension != "prom") {
-            crate::shell::note(&format!(
-                "node-exporter reads only files whose names end in .prom, not {}",
+        // Such a file is never read, and nothing would show that; a device or a pipe has a reader of its own.
+        let is_special = std::fs::metadata(path).is_ok_and(|known| !known.is_file());
+        if path.extension().is_none_or(|extension| extension != "prom") && !is_special {
+            return Err(Exit::Usage.blame(anyhow!(
+                "--prom {}: node-exporter reads only files whose names end in .prom",
                 path.display()
-            ));
+            )));
         }
         let before = before(path);
         Ok(Prom {
@@ -98,7 +101,8 @@ impl Prom {
         );
         let rounds = IntCounterVec::new(rounds, &["exit_code"])?;
         // Every code from the start, so that a rate is seen at the first failure.
-        for code in [0, Exit::NoResult as u8, Exit::Peer as u8, Exit::Machine as u8, Exit::Interrupted as u8]
+        for code in
+            [0, Exit::NoResult.code(), Exit::Peer.code(), Exit::Machine.code(), Exit::Interrupted.code()]
         {
             let counted = self.rounds.get(&code).copied().unwrap_or_default();
             rounds.with_label_values(&[&code.to_string()]).inc_by(counted);

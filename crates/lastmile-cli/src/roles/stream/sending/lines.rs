@@ -1,0 +1,178 @@
+//! A stream in lines for people: one each second, and its results.
+
+use lastmile::endpoint::stream::{End, Sent};
+use lastmile::time::Span;
+use lastmile::units::{Bytes, Rate};
+use lastmile_report::text::wrapped;
+use lastmile_sim::monitor::flows::as_rate;
+
+use super::Sending;
+use crate::shell::WIDTH;
+
+/// Units of a line's columns.
+const UNITS: &str = "Rates in Mbit/s of IP packets; lost packets since the start.";
+const COLUMNS: [&str; 8] =
+    ["second", "target", "sent", "received", "capacity", "round trip", "lost", "wireless"];
+
+/// One line of the columns.
+fn in_columns(cells: [&str; 8]) -> String {
+    let cell = |(cell, name): (&str, &str)| format!("{cell:>0$}", name.len().max(6));
+    cells.into_iter().zip(COLUMNS).map(cell).collect::<Vec<_>>().join("  ")
+}
+
+/// Bit/s as Mbit/s, three digits.
+fn megabits(bps: f64) -> String {
+    let rate = bps / 1e6;
+    format!("{rate:.*}", if rate < 9.995 { 2 } else { usize::from(rate < 99.95) })
+}
+
+impl Sending {
+    /// Counts and rates since the last line; the first line comes with its heading.
+    pub(super) fn line(&mut self, over: Span, before: &Sent, sent: &Sent) -> Option<String> {
+        let seconds = over.as_secs_f64();
+        if seconds < 0.1 {
+            return None;
+        }
+        let rate = |now: Bytes, then: Bytes| (now - then).bits() as f64 / seconds;
+        let received = rate(sent.acknowledged_bytes, before.acknowledged_bytes);
+        let capacity = self.capacity_bps.map(|bps| megabits(bps as f64));
+        let above = self.capacity_above_bps.map(|bps| format!("> {}", megabits(bps as f64)));
+        let cells = [
+            // The last line is of less than a second.
+            Some(format!(
+                "{:.*}",
+                usize::from((self.seconds - self.seconds.round()).abs() >= 0.05),
+                self.seconds
+            )),
+            Some(megabits(self.target_bps as f64)),
+            Some(megabits(rate(sent.bytes, before.bytes))),
+            (sent.acknowledged > 0).then(|| megabits(received)),
+            capacity.or(above),
+            self.last_rtt.map(|rtt| format!("{:.1} ms", rtt.as_secs_f64() * 1e3)),
+            self.lost.map(|lost| lost.to_string()),
+            self.lost_wireless.map(|lost| lost.to_string()),
+        ];
+        let line = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+        let line = in_columns(line.each_ref().map(String::as_str));
+        let headed = core::mem::replace(&mut self.headed, true);
+        Some(if headed { line } else { format!("{UNITS}\n{}\n{line}", in_columns(COLUMNS)) })
+    }
+
+    /// The path's capacity as it was told last.
+    fn capacity(&self) -> Option<String> {
+        let above = self.capacity_above_bps.map(|bps| format!("more than {}", Rate::ip(bps)));
+        self.capacity_bps.map(|bps| Rate::ip(bps).to_string()).or(above)
+    }
+
+    /// Losses by verdict, and the number of these packets that came after all.
+    fn judged(&self) -> Option<String> {
+        let (congestion, wireless) = self.lost_congestion.zip(self.lost_wireless)?;
+        let late = self.lost_late.filter(|late| *late > 0);
+        let late = late.map_or_else(String::new, |late| format!("; {late} of them came late"));
+        Some(format!("{congestion} congestion, {wireless} wireless{late}"))
+    }
+
+    /// Packets of whose fate no report tells, of a stream that ended since none came.
+    fn unknown(&self) -> Option<String> {
+        let why = match self.ended? {
+            End::NoFeedback => "the receiver fell silent",
+            End::PeerLeft => "the receiver left",
+            End::PortClosed | End::Unreachable => "the receiver is gone",
+            _ => return None,
+        };
+        let (unknown, second) = (self.unaccounted, self.heard);
+        (unknown > 0).then(|| format!("; {unknown} unknown after second {second:.1}: {why}"))
+    }
+
+    /// Lines for people: results and cost.
+    pub(crate) fn lines(&self) -> String {
+        let rate =
+            |bps: Option<f64>| bps.map_or_else(|| "nothing".to_owned(), |bps| as_rate(bps).to_string());
+        let lost = self.lost.map_or_else(|| "losses unknown".to_owned(), |lost| format!("{lost} lost"));
+        let judged = self.judged().map_or_else(String::new, |judged| format!("; classified: {judged}"));
+        let [least, mean, most] = [self.rtt_min_s, self.rtt_mean_s, self.rtt_max_s].map(milliseconds);
+        let ended = match self.ended {
+            Some(End::ByteLimit) => "; ended at --max-bytes",
+            Some(End::Interrupted) => "; interrupted",
+            _ => "",
+        };
+        let probed = self.hand_offs.map(|hand_offs| {
+            let capacity = self.capacity().unwrap_or_else(|| "unknown".to_owned());
+            format!("capacity: {capacity}; hand-offs: {hand_offs}")
+        });
+        let control = self.control.as_deref().unwrap_or("fixed rate");
+        let mut lines = vec![
+            format!("{control} to {}: {:.2} s{ended}", self.peer, self.seconds),
+            format!(
+                "rate: {} received of {} sent, target {}",
+                rate(self.received_bps),
+                rate(self.sent_bps),
+                Rate::ip(self.target_bps)
+            ),
+            format!(
+                "packets: {} sent, {lost} ({}){judged}{}",
+                self.packets,
+                percent(self.loss),
+                self.unknown().unwrap_or_default()
+            ),
+            format!("round trip: {mean}, from {least} to {most} by the receiver's reports"),
+            format!("jitter: {}; ECN marks: {}", milliseconds(self.jitter_s), self.marked),
+        ];
+        lines.extend(probed);
+        lines.push(format!(
+            "cost: {} of media and {} of reports sent, {} of feedback received in {} packets",
+            Bytes(self.media_bytes),
+            Bytes(self.report_bytes),
+            Bytes(self.bytes_received),
+            self.feedback_packets,
+        ));
+        lines.iter().map(|line| wrapped(line, WIDTH)).collect()
+    }
+}
+
+pub(in crate::roles::stream) fn milliseconds(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{:.1} ms", seconds * 1e3))
+}
+
+pub(in crate::roles::stream) fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", 100.0 * share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::endpoint::Event;
+    use lastmile::endpoint::stream::{ControlConfig, Decision, SenderConfig, SenderRate};
+    use lastmile::time::Time;
+
+    /// 11 and 26 packets were judged, 8 of which came after all. The receiver's report is of another moment.
+    #[test]
+    fn what_is_lost_and_what_was_judged_are_one_count() {
+        let control = ControlConfig::new("tfrc+spike".parse().unwrap());
+        let config = SenderConfig::new("192.0.2.1:5004".parse().unwrap(), 7, SenderRate::Controlled(control));
+        let mut sending = Sending::new(&config);
+        let event = |second: i64, what: Decision| Event {
+            at: Time::ZERO + Span::from_secs(second),
+            node: 0,
+            seq: 0,
+            what: what.into(),
+        };
+        let rate = Rate::ip(1_000_000);
+        let sent =
+            Sent { packets: 900, acknowledged: 860, lost: 37, lost_wireless: 26, late: 8, ..Sent::default() };
+        sending.take(&event(1, Decision::MediaStarted { peer: config.peer, ssrc: 7, rate }));
+        sending.take(&event(2, Decision::MediaProgress { target: rate, sent }));
+        let (jitter, rtt) = (Span::ZERO, None);
+        sending.take(&event(3, Decision::MediaReported { lost: 0, jitter, rtt }));
+        let line = sending.take(&event(3, Decision::MediaProgress { target: rate, sent })).unwrap();
+        let cells: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(cells, ["2", "1.00", "0.00", "0.00", "-", "-", "29", "26"]);
+        let wanted = "packets: 900 sent, 29 lost (-); classified: 11 congestion, 26 wireless; 8 of\n  them came late\n";
+        assert!(sending.lines().contains(wanted), "{}", sending.lines());
+        // The receiver falls silent after the report of second 2, and reports told of 860 packets.
+        let sent = Sent { reported: 860, ..sent };
+        sending.take(&event(3, Decision::MediaEnded { why: End::NoFeedback, sent }));
+        let wanted = "packets: 900 sent, 29 lost (3.37 %); classified: 11 congestion, 26 wireless; 8\n  of them came late; 40 unknown after second 2.0: the receiver fell silent\n";
+        assert!(sending.lines().contains(wanted), "{}", sending.lines());
+    }
+}

@@ -1,0 +1,249 @@
+//! A stream over real sockets as its sender sees it: a row, and a line each second.
+
+use std::net::SocketAddr;
+
+use lastmile::control;
+use lastmile::endpoint::Event;
+use lastmile::endpoint::stream::{Decision, End, SenderConfig, SenderRate, Sent};
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use serde::Serialize;
+
+use crate::shell::exit::Exit;
+
+mod blame;
+mod lines;
+
+pub(super) use lines::{milliseconds, percent};
+
+/// A sender's results. Rates and bytes are those of IP packets; a name ends in its unit.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Sending {
+    peer: SocketAddr,
+    control: Option<String>,
+    rate_bps: Option<u64>,
+    target_bps: u64,
+    sent_bps: Option<f64>,
+    received_bps: Option<f64>,
+    layer: &'static str,
+    packets: u64,
+    acknowledged: u64,
+    unaccounted: u64,
+    lost: Option<u64>,
+    loss: Option<f64>,
+    lost_congestion: Option<u64>,
+    lost_wireless: Option<u64>,
+    lost_late: Option<u64>,
+    scheme_heeded: Option<bool>,
+    marked: u64,
+    capacity_bps: Option<u64>,
+    capacity_above_bps: Option<u64>,
+    hand_offs: Option<u64>,
+    rtt_min_s: Option<f64>,
+    rtt_mean_s: Option<f64>,
+    rtt_max_s: Option<f64>,
+    jitter_s: Option<f64>,
+    seconds: f64,
+    bytes: u64,
+    media_bytes: u64,
+    report_bytes: u64,
+    bytes_received: u64,
+    feedback_packets: u64,
+    impossible_reports: u64,
+    ended: Option<End>,
+    refused: Option<String>,
+    #[serde(skip)]
+    began: Time,
+    /// Time and counts at the last line.
+    #[serde(skip)]
+    before: (Time, Sent),
+    /// Round-trip times that were reported: their sum and number.
+    #[serde(skip)]
+    rtts: (Span, u32),
+    /// When the last report came, seconds after the first packet.
+    #[serde(skip)]
+    heard: f64,
+    #[serde(skip)]
+    last_rtt: Option<Span>,
+    #[serde(skip)]
+    discriminates: bool,
+    /// True if the controller learns the fate of each packet: then this end counts losses, and else the receiver.
+    #[serde(skip)]
+    counts: bool,
+    /// The rate and loss at which the circuit breaker ended the stream.
+    #[serde(skip)]
+    broken: Option<(Rate, f64)>,
+    /// True once the heading of the lines was printed.
+    #[serde(skip)]
+    headed: bool,
+}
+
+impl Sending {
+    /// Nothing was sent yet.
+    pub(crate) fn new(config: &SenderConfig) -> Sending {
+        let (rate, control) = match &config.rate {
+            SenderRate::Fixed(rate) => (Some(*rate), None),
+            SenderRate::Controlled(control) => (None, Some(&control.control)),
+        };
+        Sending {
+            peer: config.peer,
+            control: control.map(ToString::to_string),
+            rate_bps: rate.map(Rate::bits_per_second),
+            target_bps: 0,
+            sent_bps: None,
+            received_bps: None,
+            layer: "ip",
+            packets: 0,
+            acknowledged: 0,
+            unaccounted: 0,
+            lost: None,
+            loss: None,
+            lost_congestion: None,
+            lost_wireless: None,
+            lost_late: None,
+            scheme_heeded: control.filter(|control| control.at_receiver()).map(|_| true),
+            marked: 0,
+            capacity_bps: None,
+            capacity_above_bps: None,
+            hand_offs: control.and_then(|control| control.wrapper.as_ref()).map(|_| 0),
+            rtt_min_s: None,
+            rtt_mean_s: None,
+            rtt_max_s: None,
+            jitter_s: None,
+            seconds: 0.0,
+            bytes: 0,
+            media_bytes: 0,
+            report_bytes: 0,
+            bytes_received: 0,
+            feedback_packets: 0,
+            impossible_reports: 0,
+            ended: None,
+            refused: None,
+            began: Time::ZERO,
+            before: (Time::ZERO, Sent::default()),
+            rtts: (Span::ZERO, 0),
+            heard: 0.0,
+            last_rtt: None,
+            discriminates: control
+                .is_some_and(|control| control.classifier.is_some() && !control.at_receiver()),
+            counts: control.is_some_and(|control| !control.at_receiver()),
+            broken: None,
+            headed: false,
+        }
+    }
+
+    /// Takes in a decision; gives a line for people each second.
+    pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
+        match event.what.of::<Decision>()? {
+            Decision::MediaStarted { .. } => {
+                (self.began, self.before.0) = (event.at, event.at);
+                None
+            }
+            Decision::MediaProgress { target, sent } => {
+                self.target_bps = target.bits_per_second();
+                self.seconds = (event.at - self.began).max(Span::ZERO).as_secs_f64();
+                self.count(sent);
+                let (since, before) = core::mem::replace(&mut self.before, (event.at, *sent));
+                self.line(event.at - since, &before, sent)
+            }
+            Decision::MediaReported { lost, jitter, rtt } => {
+                self.lost =
+                    self.lost.filter(|_| self.counts).or_else(|| Some(u64::try_from(*lost).unwrap_or(0)));
+                self.jitter_s = Some(jitter.as_secs_f64());
+                self.heard = (event.at - self.began).as_secs_f64();
+                self.last_rtt = rtt.or(self.last_rtt);
+                if let Some(rtt) = *rtt {
+                    self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
+                    let seconds = rtt.as_secs_f64();
+                    self.rtt_min_s = Some(self.rtt_min_s.map_or(seconds, |least| least.min(seconds)));
+                    self.rtt_max_s = Some(self.rtt_max_s.map_or(seconds, |most| most.max(seconds)));
+                    self.rtt_mean_s = Some(self.rtts.0.as_secs_f64() / f64::from(self.rtts.1));
+                }
+                None
+            }
+            Decision::MediaEnded { why, sent } => {
+                self.ended = Some(*why);
+                self.count(sent);
+                let known = self.packets - self.unaccounted;
+                self.loss = self.lost.filter(|_| known > 0).map(|lost| lost as f64 / known as f64);
+                self.refused = self.why_not();
+                None
+            }
+            Decision::CircuitBroken { ends: true, rates: Some((rate, _)), loss: Some(loss), .. } => {
+                self.broken = Some((*rate, *loss));
+                None
+            }
+            Decision::SchemeHeeded { heeded } => {
+                self.scheme_heeded = Some(*heeded);
+                None
+            }
+            Decision::Control(decision) => self.take_controlled(decision),
+            _ => None,
+        }
+    }
+
+    /// A hand-off is a line of its own.
+    fn take_controlled(&mut self, decision: &control::Decision) -> Option<String> {
+        use control::Decision;
+        let bps = |rate: &Rate| Some(rate.bits_per_second());
+        match decision {
+            Decision::Capacity { rate, .. } => {
+                (self.capacity_bps, self.capacity_above_bps) = (bps(rate), None)
+            }
+            Decision::CapacityAbove { rate, .. } => {
+                (self.capacity_bps, self.capacity_above_bps) = (None, bps(rate));
+            }
+            Decision::HandOff { from, to } => {
+                self.hand_offs = self.hand_offs.map(|before| before + 1);
+                return Some(format!(
+                    "{:4.0} s  a hand-off: the capacity was {from} and is {to}",
+                    self.seconds
+                ));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn count(&mut self, sent: &Sent) {
+        (self.packets, self.acknowledged, self.marked) = (sent.packets, sent.acknowledged, sent.marked);
+        self.unaccounted = sent.packets.saturating_sub(sent.reported);
+        if sent.feedback_packets > self.feedback_packets {
+            self.heard = self.heard.max(self.seconds);
+        }
+        if self.counts && sent.acknowledged > 0 {
+            self.lost = Some(sent.lost - sent.late.min(sent.lost));
+            self.lost_late = Some(sent.late);
+        }
+        self.impossible_reports = sent.impossible_reports;
+        if self.discriminates {
+            self.lost_wireless = Some(sent.lost_wireless);
+            self.lost_congestion = Some(sent.lost - sent.lost_wireless.min(sent.lost));
+        }
+        (self.media_bytes, self.report_bytes) = (sent.bytes.0, sent.report_bytes.0);
+        self.bytes = self.media_bytes + self.report_bytes;
+        (self.bytes_received, self.feedback_packets) = (sent.feedback_bytes.0, sent.feedback_packets);
+        let rate = |bytes: Bytes| (self.seconds > 0.0).then(|| bytes.bits() as f64 / self.seconds);
+        // Feedback of `tfrc(form=receiver)` tells of no single packet.
+        let told = Some(sent.acknowledged_bytes).filter(|bytes| *bytes > Bytes::ZERO);
+        (self.sent_bps, self.received_bps) = (rate(sent.bytes), told.and_then(rate));
+    }
+
+    /// Why there is nothing to show, if nothing came of it at all.
+    pub(crate) fn failed(&self) -> Option<&str> {
+        self.refused.as_deref().filter(|_| self.feedback_packets == 0)
+    }
+
+    /// Why it ended otherwise than it was to, whatever it came to.
+    pub(crate) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// The exit code that it deserves.
+    pub(crate) fn exit(&self, interrupted: bool) -> Option<Exit> {
+        match interrupted {
+            true => Some(Exit::Interrupted),
+            false => self.refused.as_ref().map(|_| Exit::Peer),
+        }
+    }
+}
