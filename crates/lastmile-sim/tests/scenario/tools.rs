@@ -1,7 +1,7 @@
 //! Estimation tools on paths that their models leave out: an end in every case, with a reason, or a number that is right or comes with a doubt.
 
 use lastmile::endpoint::measure::relative_error;
-use lastmile::estimate::{METHODS, Value};
+use lastmile::estimate::{Answer, METHODS, Value};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 
@@ -109,4 +109,30 @@ fn on_paths_that_their_models_leave_out_tools_refuse_or_warn() {
         }
     }
     assert!(silent.is_empty(), "{silent:#?}");
+}
+
+/// A yes says that less than 1 % is lost. 46 packets show no loss of 5 % in one of ten runs.
+#[test]
+fn enough_says_no_yes_on_links_that_lose() {
+    let answers = |loss: f64| {
+        let text = format!(
+            "name = \"lossy\"\nduration = \"30 s\"\n[host.a]\n[host.b]\n[[link]]\nfrom = \"a\"\nto = \"b\"\ndelay = \"5 ms\"\nrate = \"10 Mbit/s\"\nqueue = \"60 kB\"\n\
+             losses = [{{ model = {{ kind = \"bernoulli\", rate = {loss} }} }}]\n[[measure]]\nfrom = \"a\"\nto = \"b\"\n\
+             method = \"enough(rate=3 Mbit/s)\"\ndirection = \"forward\"\n"
+        );
+        let scenario = Scenario::parse("lossy.toml", &text).unwrap();
+        let answer = |seed| {
+            let run = simulate(&scenario, seed, &makers(), Hooks::default()).unwrap();
+            run.found.measure.outcomes[0].estimate.as_ref().and_then(|estimate| estimate.value.answer())
+        };
+        let all: Vec<_> = (1..=40).map(answer).collect();
+        let of = |wanted| all.iter().filter(|answer| **answer == wanted).count();
+        [of(Some(Answer::Yes)), of(Some(Answer::No)), of(None)]
+    };
+    let [yes, no, _] = answers(0.001);
+    assert!(yes >= 36 && no == 0, "0.1 %: {yes} yes, {no} no");
+    let [yes, no, open] = answers(0.05);
+    assert!(yes <= 9 && no > open, "5 %: {yes} yes, {no} no, {open} open");
+    let [yes, no, _] = answers(0.1);
+    assert!(yes <= 2 && no >= 36, "10 %: {yes} yes, {no} no");
 }

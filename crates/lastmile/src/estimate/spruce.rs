@@ -66,6 +66,8 @@ const AT_ONCE: usize = 10;
 const ATTEMPTS: u32 = 4;
 /// A pair counts for this share of C at least [Spruce 0.3].
 const FLOOR: f64 = -0.8;
+/// Mean time between pairs at most (our own): below 240 kbit/s the load is above 5 %, a run ends within minutes, and a server keeps its state.
+const LONGEST: Span = Span::from_secs(2);
 /// Payload of the original's packets, and what its receiver takes them for.
 const PAYLOAD: f64 = 1472.0 / 1500.0;
 
@@ -143,6 +145,7 @@ impl Estimator for Spruce {
         }
         let within = self.within();
         let mean = pair_gap.max(within.scaled(2.0 / load)); // [Spruce 0.3]
+        let mean = if self.config.faithful { mean } else { mean.min(LONGEST.max(pair_gap)) };
         let plan: StreamPlan = self.base.poisson_pairs(AT_ONCE, packet_size, within, mean);
         self.base.send(plan)
     }

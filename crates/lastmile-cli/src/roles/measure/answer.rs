@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use lastmile::endpoint::measure::{Cost, IntervalRow, Row};
-use lastmile::estimate::Quantity;
+use lastmile::estimate::{IntervalMethod, Quantity};
 use lastmile::report::Direction;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
@@ -90,12 +90,15 @@ pub(crate) fn answer(rows: &[Row], peer: &str, beside: &str) -> String {
         text += &block(&own, peer, &unit, &mut notes);
     }
     text += beside;
-    let percent = |i: IntervalRow| format!("{:.0} %", i.confidence * 100.0);
-    let shares: BTreeSet<String> =
-        rows.iter().flat_map(|row| [row.interval, row.next]).flatten().map(percent).collect();
-    let shares = shares.into_iter().collect::<Vec<_>>().join(" and ");
-    let interval = if shares.is_empty() { shares } else { format!("; in parentheses {shares} intervals") };
-    if rows.iter().any(|row| row.refused.is_none()) {
+    let named = |i: IntervalRow| match i.method {
+        IntervalMethod::GreyRegion => "the range within which it varied".to_owned(),
+        _ => format!("{:.0} % intervals", i.confidence * 100.0),
+    };
+    let named: BTreeSet<String> =
+        rows.iter().flat_map(|row| [row.interval, row.next]).flatten().map(named).collect();
+    let named = named.into_iter().collect::<Vec<_>>().join(" and ");
+    let interval = if named.is_empty() { named } else { format!("; in parentheses {named}") };
+    if rows.iter().any(|row| row.refused.is_none() && row.quantity != Some(Quantity::Enough)) {
         text += &wrapped(&format!("{} of IP packets{interval}.{}", unit.name, notes.mark()), WIDTH);
     }
     text + &notes.text()
@@ -161,6 +164,16 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
             }
             continue;
         }
+        if let Some(answer) = of(Quantity::Enough) {
+            // A question has an answer, and no row of numbers.
+            let left = answer.truth.and_then(|truth| true_rate(answer, &truth)).map(Rate::ip);
+            let left = left.map(|left| format!("; left were {left}")).unwrap_or_default();
+            let line = format!("{label}: {}: {}{left}", answer.asked, unit.number(answer));
+            without += &wrapped(&line, WIDTH);
+            let said = answer.warnings.iter().map(|said| (said.clone(), label.clone()));
+            notes.said.extend(said);
+            continue;
+        }
         has_numbers = true;
         let cell = |row: Option<&Row>| match row {
             Some(row) => unit.number(row),
@@ -194,7 +207,7 @@ fn block(rows: &[&Row], peer: &str, unit: &Unit, notes: &mut Notes) -> String {
         if let Some(next) = left.and_then(|row| row.next) {
             table.row(["  next 10 s".to_owned(), unit.interval(next)]);
         }
-        for quantity in [Quantity::Enough, Quantity::AchievableRate, Quantity::ShortestExchange] {
+        for quantity in [Quantity::AchievableRate, Quantity::ShortestExchange] {
             if let Some(row) = of(quantity) {
                 notes.said.push((format!("{quantity} {}", unit.number(row)), label.clone()));
             }

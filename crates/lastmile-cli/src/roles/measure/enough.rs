@@ -29,6 +29,14 @@ pub(crate) fn answer(rows: &[Row], rate: Rate, confidence: f64, peer: &str) -> S
         let way = way(row.direction, row.to.as_deref().unwrap_or(peer));
         said.extend(row.refused.iter().chain(&row.warning).map(|text| (text.clone(), way.clone())));
     }
+    let shown = rows.iter().filter(|row| row.answer == Some("yes")).filter_map(|row| row.burst_bytes).min();
+    if let Some(burst) = shown {
+        let more = "`lastmile measure --train-length 600` looks for one";
+        text += &wrapped(
+            &format!("A token bucket of more than {} would not be seen: {more}.", Bytes(burst / 2)),
+            WIDTH,
+        );
+    }
     if let Some(row) = rows.last() {
         let (bytes, back) = (Bytes(row.cost.bytes), Bytes(row.cost.bytes_received));
         text += &wrapped(&format!("{:.2} s, {bytes} sent, {back} received.", row.cost.seconds), WIDTH);

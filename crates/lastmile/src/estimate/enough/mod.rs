@@ -454,9 +454,12 @@ impl Enough {
             text: format!("{lost} of {sent} small packets were lost, which no queue of their own explains"),
         };
         let mut estimate = self.base.estimate(Quantity::Enough, value, &self.streams);
-        if let Value::Answer(Answer::AtOnce(bytes)) = value {
-            estimate.burst = Some(bytes);
-        }
+        estimate.burst = match value {
+            Value::Answer(Answer::AtOnce(bytes)) => Some(bytes),
+            // Behind a head that empties a bucket the rate lasts.
+            Value::Answer(Answer::Yes) => self.bucket.is_none().then(|| self.train().bytes()),
+            _ => estimate.burst,
+        };
         estimate.warnings.extend((lost > 0).then_some(lossy));
         estimate
     }
