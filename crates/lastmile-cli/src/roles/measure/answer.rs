@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use lastmile::endpoint::iperf3;
 use lastmile::endpoint::measure::{Cost, IntervalRow, Row};
 use lastmile::estimate::{IntervalMethod, Quantity};
 use lastmile::report::Direction;
@@ -70,7 +71,8 @@ pub(crate) fn answer(rows: &[Row], peer: &str, beside: &str) -> String {
     let unit = Unit::of(rows);
     let mut text = String::new();
     let in_file = rows.iter().any(|row| row.from.is_some());
-    let mut notes = Notes { in_file, ..Notes::default() };
+    let is_fixed = rows.iter().any(|row| row.method == iperf3::METHOD);
+    let mut notes = Notes { in_file, is_fixed, ..Notes::default() };
     let mut methods: Vec<&Row> = Vec::new();
     for row in rows {
         let known = |other: &&Row| (&other.asked, other.start_seconds) == (&row.asked, row.start_seconds);
@@ -113,6 +115,8 @@ struct Notes {
     bound: Option<(u64, u64)>,
     /// The numbers are of a scenario, and have no command line.
     in_file: bool,
+    /// The peer decides on the length of trains.
+    is_fixed: bool,
     said: Vec<(String, String)>,
 }
 
@@ -127,7 +131,8 @@ impl Notes {
         let mut text = String::new();
         if let Some(burst) = self.unseen {
             let longer = if self.in_file { method(LONGER) } else { "`--train-length 600`".to_owned() };
-            text += &format!(" * In bursts of {}: {longer} looks further.", Bytes(burst));
+            let further = if self.is_fixed { String::new() } else { format!(": {longer} looks further") };
+            text += &format!(" * In bursts of {}{further}.", Bytes(burst));
         }
         if let Some((bound, size)) = self.bound {
             let bound = Rate::ip(bound).to_string().replace(' ', "");
