@@ -17,7 +17,7 @@ pub(super) fn framework() -> Table {
         ["x(t), the probing rate", "rate of a stream", "StreamPlan::rate"],
         ["p(t), the congestion signal", "a number from a stream's record", "observe::signal"],
         ["probing control", "the next stream, a pause or the result", "estimate::Step, estimate::search"],
-        ["feedback", "a report of times of arrival and marks", "endpoint::measure"],
+        ["feedback", "a report of times of arrival and marks", "the reflector's pages of report"],
     ] {
         table.row(row.map(Cell::from));
     }
