@@ -80,6 +80,7 @@ endif
 
 # Leave the machine alone meanwhile.
 reproduce: build
+	target/release/lastmile reproduce ecnprobe --report target/reproduce-ecnprobe.html $(ARGS)
 	target/release/lastmile reproduce lda --report target/reproduce-lda.html $(ARGS)
 	target/release/lastmile reproduce tfrc-probe --report target/reproduce-tfrc-probe.html $(ARGS)
 	target/release/lastmile reproduce vtp --report target/reproduce-vtp.html $(ARGS)

@@ -8,6 +8,7 @@ use lastmile::endpoint::measure::{
 };
 use lastmile::estimate::{Conditions, Estimator, build};
 use lastmile::report::{Direction, StreamRecord};
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 
 use super::Found;
@@ -16,7 +17,6 @@ use super::outcome::{found, outcomes};
 use super::truth::PathTruth;
 use crate::monitor::sent::Sent;
 use crate::network::brought::Brought;
-use crate::rng::Stream;
 use crate::roles::{Ended, Made, Makers, Place, Placed, Surroundings};
 use crate::scenario::roles::Conversation;
 use crate::scenario::roles::measure::{MeasureSpec, REFLECTOR_PORT, SessionSpec, sessions};
