@@ -165,6 +165,17 @@ impl Chart {
         self
     }
 
+    /// A short horizontal line.
+    pub fn across(mut self, class: &str, x: (f64, f64), y: f64, tip: &str) -> Chart {
+        let ((x1, y), (x2, _)) = (self.at(x.0, y), self.at(x.1, y));
+        let _ = writeln!(
+            self.body,
+            "<line class=\"mark {class}\" x1=\"{x1:.1}\" y1=\"{y:.1}\" x2=\"{x2:.1}\" y2=\"{y:.1}\"><title>{}</title></line>",
+            esc(tip)
+        );
+        self
+    }
+
     /// A bar from zero up to `y`.
     pub fn bar(mut self, class: &str, from: f64, to: f64, y: f64, tip: &str) -> Chart {
         let ((x1, y1), (x2, y0)) = (self.at(from, y), self.at(to, 0.0));

@@ -34,7 +34,7 @@ impl Results {
             for seed in 1..=cases.get(&case).copied().unwrap_or(1) {
                 let mut numbers = None;
                 for _ in 0..ATTEMPTS {
-                    let (notes, hooks) = hooks(paper);
+                    let (notes, hooks) = hooks(paper, &scenario);
                     let config = LabConfig { seed, realtime: true, hooks };
                     let make = Makers::registered(KERNEL_NOISE, seed);
                     let run = run_lab(&scenario, &make, config, &audience.stop)?;

@@ -27,6 +27,7 @@ mod simulate;
 mod tfrc_probe;
 mod vtp;
 mod watch;
+mod wbest;
 
 pub use case::{Case, Lines, Numbers};
 use claim::Without;
@@ -37,7 +38,8 @@ pub use results::{Middle, Results};
 pub use watch::{Seen, Watch};
 
 /// All papers.
-pub static PAPERS: Registry<Paper> = Registry::new(&[&lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER]);
+pub static PAPERS: Registry<Paper> =
+    Registry::new(&[&lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER, &wbest::PAPER]);
 
 /// Runs of each case in the simulator, unless a request or an item says otherwise.
 const RUNS: u64 = 10;

@@ -34,6 +34,8 @@ pub struct Paper {
     pub numbers: &'static str,
     /// Observation during a run; nothing if the end of the run tells all.
     pub watch: Option<Watch>,
+    /// True if its runs are measurements: a run ends once these have, and no truth is found beside them.
+    pub measures: bool,
     /// Numbers of a run.
     pub measure: fn(&Run<'_>) -> Numbers,
     /// Lines drawn of each case's first run.

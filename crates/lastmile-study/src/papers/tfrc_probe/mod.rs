@@ -34,6 +34,7 @@ pub(super) const PAPER: Paper = Paper {
     ],
     numbers: include_str!("figures.toml"),
     watch: Some(Watch { step: Span::from_secs(1), packets: false }),
+    measures: false,
     measure: measure::measure,
     draw: measure::draw,
     items,

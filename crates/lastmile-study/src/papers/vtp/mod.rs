@@ -30,6 +30,7 @@ pub(super) const PAPER: Paper = Paper {
     ],
     numbers: include_str!("figures.toml"),
     watch: Some(Watch { step: Span::from_millis(50), packets: true }),
+    measures: false,
     measure: measure::measure,
     draw: measure::draw,
     items,
