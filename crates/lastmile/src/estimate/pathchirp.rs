@@ -6,7 +6,7 @@
 //! constants are the program's unless the text says otherwise.
 //!
 //! The mean of the latest eleven chirps moves the range, three in a row, if it is at an end of it, and a new range begins a new mean. The run ends in time, or when
-//! P90 - P10 of these chirps is less than a fifth of their mean (WBest, section III).
+//! P90 - P10 of these chirps is less than a fifth of their mean, or than a given rate (WBest, section III).
 //!
 //! **Ours.** Delays count in steps of 1 us, as the program's stamps do, and of more where stamps are less certain or clocks may
 //! differ by more within a chirp (100 ppm): else delays rise on any path.
@@ -45,6 +45,8 @@ crate::options! {
         window: usize [1..=1_000] = 11, "pathChirp 2.4.1: 11";
         /// The run ends once P90 - P10 of these is less than this share of their mean; 0: in time alone
         converged: f64 [0.0..=1.0] = 0.2, "WBest: a fifth";
+        /// The same as a rate, instead of a share
+        converged_below: Option<Rate> [Rate::ip(1_000)..=Rate::ip(1_500_000_000)] = None, "WBest: about 6 Mbit/s";
         /// Time of chirps and pauses after which the run ends
         max_span: Span [Span::from_secs(1)..=Span::from_secs(600)] = Span::from_secs(30), "ECNProbe: 25 s; pathChirp 2.4.1: 600 s";
         /// Do as the program: steps of 1 us, no look at buckets, fair queues and batches
@@ -326,7 +328,9 @@ impl Estimator for Pathchirp {
         self.latest.push(one.rate);
         let Some(mean) = self.latest.mean() else { return };
         let spread = self.latest.spread().filter(|_| self.latest.is_full());
-        let converged = spread.is_some_and(|spread| spread < self.config.converged * mean);
+        let below = self.config.converged_below.map(|rate| rate.bits_per_second() as f64);
+        let below = below.unwrap_or(self.config.converged * mean);
+        let converged = spread.is_some_and(|spread| spread < below);
         let (low, high) = (self.low, self.high);
         self.adapt(mean);
         if over || converged && (low, high) == (self.low, self.high) && self.near == [0; 2] {
@@ -420,6 +424,19 @@ mod tests {
         let mut tool = Pathchirp::new(PathchirpConfig::default(), Conditions::exact(1));
         (0..3).for_each(|_| tool.adapt(10e6));
         assert!((tool.low / (1e7 / 7.0) - 1.0).abs() < 1e-9 && (tool.load / (2e7 / 70.0) - 1.0).abs() < 1e-9);
+    }
+
+    /// All chirps say the same, so that eleven in a row are enough where any spread is below the limit: a tool that no share could end.
+    #[test]
+    fn a_limit_of_the_spread_ends_the_run_in_place_of_a_share() {
+        let config = |converged_below| PathchirpConfig {
+            converged: 0.0,
+            converged_below,
+            ..PathchirpConfig::default()
+        };
+        let chirps = |below: Option<Rate>| run(config(below), 30.0).1.len();
+        let (with, without) = (chirps(Some(Rate::ip(1_000_000))), chirps(None));
+        assert!(with < without && with <= 15, "{with}, {without}");
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use crate::papers::Case;
 
-/// The cases, and those with and without TCP; in case 6 the truth is not known [table II].
+/// The cases, and those with TCP; in case 6 the truth is not known [table II].
 pub(super) const CASES: [usize; 14] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
 pub(super) const WITH_TCP: [usize; 7] = [3, 4, 7, 8, 10, 11, 12];
-pub(super) const WITHOUT_TCP: [usize; 7] = [0, 1, 2, 5, 6, 9, 13];
 pub(super) const UNKNOWN: usize = 6;
 /// The case whose channel is bad.
 pub(super) const BAD: usize = 13;
@@ -18,7 +17,7 @@ pub(super) enum Tool {
     Ours,
     Ptr,
     Chirp,
-    /// With the load that makes 0.45 MB in 17.4 s, and the last 25 chirps.
+    /// With the load that makes 0.45 MB in 17.4 s, and the estimates of the 25 chirps that this takes.
     LightChirp,
     Pathload,
 }
@@ -57,8 +56,10 @@ impl Tool {
             Tool::Wbest => "wbest(faithful=true)",
             Tool::Ours => "wbest",
             Tool::Ptr => "ptr(faithful=true)",
-            Tool::Chirp => "pathchirp(faithful=true)",
-            Tool::LightChirp => "pathchirp(faithful=true,average_load=207 kbit/s,window=25)",
+            Tool::Chirp => "pathchirp(faithful=true,converged_below=6 Mbit/s)",
+            Tool::LightChirp => {
+                "pathchirp(faithful=true,converged_below=6 Mbit/s,average_load=207 kbit/s,window=25)"
+            }
             Tool::Pathload => "pathload(faithful=true,max_fleets=100,max_span=600 s)",
         }
     }
@@ -103,13 +104,17 @@ pub(super) struct SetUp {
     pub(super) queue: u32,
     /// TCP's law, its recovery, and the receiver's window in segments.
     pub(super) tcp: (&'static str, &'static str, u32),
+    /// Resolution of A's stamps, if they are not exact.
+    pub(super) stamps: Option<&'static str>,
 }
 
 /// The paper's testbed as far as it says it, and our choice where it does not.
 pub(super) const TESTBED: SetUp =
-    SetUp { n: false, contends: "24", size: 1_500, queue: 100, tcp: ("reno", "newreno", 45) };
+    SetUp { n: false, contends: "24", size: 1_500, queue: 100, tcp: ("reno", "newreno", 120), stamps: None };
 /// The same cases on 802.11n.
 pub(super) const AGGREGATING: SetUp = SetUp { n: true, contends: "26", ..TESTBED };
+/// Where A's stamps are those of a clock that ticks each half millisecond.
+pub(super) const COARSE: SetUp = SetUp { stamps: Some("500 us"), ..TESTBED };
 
 impl SetUp {
     /// A case, without what is measured.
@@ -123,6 +128,10 @@ impl SetUp {
         let case = match self.queue {
             100 => case,
             queue => case.set("wlan.0.station.ap.queue", queue),
+        };
+        let case = match self.stamps {
+            None => case,
+            Some(resolution) => case.set("host.A.clock.resolution", resolution),
         };
         flows(id).iter().fold(case, |case, &(kind, client, rate)| {
             let key = |key: &str| format!("traffic.{kind}-{client}.{key}");
@@ -184,6 +193,14 @@ pub(super) fn train(id: usize, length: usize) -> Case {
     TESTBED.method(id, format!("wbest(faithful=true,train_length={length})"))
 }
 
+/// The idle cell's capacity in packets of 1488 B, in Mbit/s, told to WBest.
+pub(super) const IDLE: f64 = 29.2;
+
+/// WBest that is told the idle cell's capacity.
+pub(super) fn told(id: usize, length: usize) -> Case {
+    TESTBED.method(id, format!("wbest(faithful=true,capacity={IDLE} Mbit/s,train_length={length})"))
+}
+
 /// C_e of figures 4 and 5 in Mbit/s, and the shares of it that are left.
 pub(super) const CAPACITY: f64 = 28.8;
 pub(super) const LEFT: [f64; 3] = [0.25, 0.5, 0.75];
@@ -206,7 +223,7 @@ pub(super) fn forced(left: f64, error: f64) -> Case {
 
 /// The same by Wi-Fi, beside the crossing traffic of case 1.
 pub(super) fn forced_by_wifi(error: f64) -> Case {
-    TESTBED.method(1, format!("wbest(faithful=true,capacity={})", mbps(29.2 * (1.0 + error))))
+    TESTBED.method(1, format!("wbest(faithful=true,capacity={})", mbps(IDLE * (1.0 + error))))
 }
 
 /// A train that comes to the last hop at that much more than its rate.

@@ -64,10 +64,10 @@ const CONTENDERS: [(&str, SetUp); 6] = [
 
 /// TCP's law, recovery and window.
 const TCP: [(&str, SetUp); 4] = [
-    ("NewReno, 45 segments", TESTBED),
-    ("NewReno, 1000 segments", SetUp { tcp: ("reno", "newreno", 1_000), ..TESTBED }),
+    ("NewReno, 120 segments", TESTBED),
+    ("NewReno, 45 segments", SetUp { tcp: ("reno", "newreno", 45), ..TESTBED }),
+    ("CUBIC, 120 segments", SetUp { tcp: ("cubic", "sack", 120), ..TESTBED }),
     ("CUBIC, 45 segments", SetUp { tcp: ("cubic", "sack", 45), ..TESTBED }),
-    ("CUBIC, 1000 segments", SetUp { tcp: ("cubic", "sack", 1_000), ..TESTBED }),
 ];
 
 fn items() -> Vec<Item> {
@@ -141,6 +141,8 @@ fn items() -> Vec<Item> {
             &[2, 6, 9, 4],
         ),
         pictures::open("tcp", "TCP's variants and windows", &TCP, &[3, 4, 7, 8, 10, 11, 12]),
+        pictures::known_capacity(),
+        tables::coarse_stamps(),
         tables::aggregation(),
     ];
     items.extend(boxes.map(|(item, figure, id, shows)| tables::boxes(item, figure, id, shows)));

@@ -1,11 +1,12 @@
 //! Figures beside the fourteen cases: the model and its errors, pairs and trains, pacing, rates over time.
 
 use lastmile::estimate::wbest_errors::LastHop;
+use lastmile::observe::stats;
 
 use super::PAPER;
 use super::cases::{
-    ARRIVING, CAPACITY, FORCED, LEFT, LENGTHS, PACED, PAIRS, SetUp, TESTBED, TYPICAL, Tool, arriving, forced,
-    forced_by_wifi, paced, pairs, pings, train,
+    ARRIVING, CAPACITY, FORCED, IDLE, LEFT, LENGTHS, PACED, PAIRS, SetUp, TESTBED, TYPICAL, Tool, WITH_TCP,
+    arriving, forced, forced_by_wifi, paced, pairs, pings, told, train,
 };
 use super::measure::{DIRECTIONS, PASSING, PINGS, SATURATED, of_pairs};
 use super::tables::{RUNS, middle, truth};
@@ -90,23 +91,20 @@ pub(super) fn of_capacity() -> Item {
         let names = ("A wrong capacity", "error of C_e, %", "with_its_limits_percent");
         let mut table = theory(results, names, &FORCED, forced, of);
         if let Some(available) = truth(results, TESTBED, 1) {
-            let hop = LastHop { capacity: WIFI, available };
+            let hop = LastHop { capacity: IDLE, available };
             let of = |error_of: &dyn Fn(f64) -> Option<f64>| -> Vec<(f64, Mean)> {
                 FORCED.iter().filter_map(|&y| Some((100.0 * y, Mean::exactly(error_of(y)?)))).collect()
             };
             let model = of(&|y| Some(100.0 * hop.of_capacity_clipped(y)));
             let runs = of(&|y| Some(error(results, &forced_by_wifi(y), available)?.median));
             let lines = vec![("model of the tool".to_owned(), model), ("simulated".to_owned(), runs)];
-            let title = format!("By Wi-Fi, case 1: C_e {WIFI}, A {available:.1} Mbit/s");
+            let title = format!("By Wi-Fi, case 1: C_e {IDLE}, A {available:.1} Mbit/s");
             table.chart(Chart::new(title, "error of C_e, %", "error of A, %", lines));
         }
         table
     })
     .runs(RUNS)
 }
-
-/// C_e of the idle cell in packets of 1488 B, Mbit/s.
-pub(super) const WIFI: f64 = 29.2;
 
 /// Figure 5.
 pub(super) fn of_arrival() -> Item {
@@ -147,16 +145,27 @@ pub(super) fn of_train(results: &Results, id: usize, length: usize) -> Option<Mi
     results.paired([&train(id, length)], "estimate", |[found]| 100.0 * (found / left - 1.0).abs())
 }
 
+/// The cases of figure 9 whose capacity stays.
+pub(super) const STEADY: [(usize, &str); 3] = [TYPICAL[0], TYPICAL[1], TYPICAL[2]];
+
+/// The standard deviation of A over the runs, in Mbit/s, where the capacity is told.
+pub(super) fn deviation(results: &Results, id: usize, length: usize) -> Option<f64> {
+    stats::deviation(&results.values(&told(id, length), "estimate"))
+}
+
 /// Figure 9.
 pub(super) fn of_trains_item() -> Item {
     let runs = each(&TYPICAL, &LENGTHS).into_iter().map(|((id, _), length)| train(id, length));
-    let cases = runs.chain(TYPICAL.map(|(id, _)| TESTBED.truth(id))).collect();
-    let shows = "error of A, %, by the length of the train";
+    let alone = each(&STEADY, &LENGTHS).into_iter().map(|((id, _), length)| told(id, length));
+    let cases = runs.chain(TYPICAL.map(|(id, _)| TESTBED.truth(id))).chain(alone).collect();
+    let shows =
+        "error of A, %, by the length of the train, and the deviation of A, Mbit/s, where C_e is told";
     Item::made("figure-9", Number::Figure(9), shows, cases, |results| {
-        let mut table = Table::new(&["case", "packets", "error_percent"]);
+        let mut table = Table::new(&["case", "packets", "error_percent", "deviation_mbps"]);
         for ((id, name), length) in each(&TYPICAL, &LENGTHS) {
             let found = of_train(results, id, length);
-            table.row([Cell::from(name), Cell::from(length.to_string()), middle(found, None)]);
+            let deviation = Cell::Exact(deviation(results, id, length), None);
+            table.row([Cell::from(name), Cell::from(length.to_string()), middle(found, None), deviation]);
         }
         let of = |name: &'static str, length: u32| {
             let (id, _) = TYPICAL.into_iter().find(|case| case.1 == name)?;
@@ -168,6 +177,26 @@ pub(super) fn of_trains_item() -> Item {
     })
     .runs(RUNS)
 }
+
+/// WBest beside TCP, where it finds the capacity itself and where it is told it.
+pub(super) fn known_capacity() -> Item {
+    let cases = WITH_TCP.iter().flat_map(|&id| [TESTBED.tool(id, Tool::Wbest), told(id, LENGTH)]).collect();
+    let shows = "beside TCP: WBest that finds the capacity, and WBest that is told it, Mbit/s";
+    Item::made("known-capacity", None, shows, cases, |results| {
+        let mut table = Table::new(&["case", "found_capacity", "available", "available_of_the_told"]);
+        for id in WITH_TCP {
+            let own = TESTBED.tool(id, Tool::Wbest);
+            let of = |case: &Case, what| middle(results.median(case, what), None);
+            let cells = [of(&own, "capacity"), of(&own, "estimate"), of(&told(id, LENGTH), "estimate")];
+            table.row([Cell::from(id.to_string())].into_iter().chain(cells));
+        }
+        table
+    })
+    .runs(RUNS)
+}
+
+/// Packets of WBest's train.
+pub(super) const LENGTH: usize = 30;
 
 /// Figure 6.
 pub(super) fn sequence(results: &Results) -> Table {

@@ -1,7 +1,7 @@
 //! Tables and figures of the fourteen cases, from the numbers of runs: medians with the sign test's intervals, and boxes.
 
 use super::cases::{
-    AGGREGATING, BAD, CASES, OF_THE_PAPER, SetUp, TESTBED, TOOLS, Tool, UNKNOWN, WITH_TCP, flows,
+    AGGREGATING, BAD, CASES, COARSE, OF_THE_PAPER, SetUp, TESTBED, TOOLS, Tool, UNKNOWN, WITH_TCP, flows,
 };
 use super::figures;
 use crate::papers::results::Results;
@@ -310,6 +310,31 @@ pub(super) fn of_errors(item: &'static str, figure: u32, shows: &'static str) ->
             )
             .scattered(),
         });
+        table
+    })
+    .runs(RUNS)
+}
+
+/// The cases whose truth is above zero and known.
+pub(super) const KNOWN: [usize; 6] = [0, 1, 2, 5, 9, BAD];
+
+/// The paper's tools where the client's stamps are coarse.
+pub(super) fn coarse_stamps() -> Item {
+    let tools = OF_THE_PAPER.iter().flat_map(|&tool| KNOWN.map(|id| COARSE.tool(id, tool)));
+    let cases = tools.chain(KNOWN.map(|id| TESTBED.truth(id))).collect();
+    let shows = "table II where the client's stamps tick each 500 us, Mbit/s";
+    Item::made("coarse-stamps", None, shows, cases, |results| {
+        let mut table =
+            Table::new(&["case", "igi_ptr", "pathchirp_0.3", "pathload", "wbest", "ground_truth"]);
+        for id in KNOWN {
+            let of = |tool| {
+                let found = results.median(&COARSE.tool(id, tool), "estimate");
+                middle(found, of_tool(tool, id, "estimate"))
+            };
+            let truth = results.median(&TESTBED.truth(id), "truth");
+            let truth = middle(truth, printed("table_2", id, "ground_truth"));
+            table.row([Cell::from(id.to_string())].into_iter().chain(OF_THE_PAPER.map(of)).chain([truth]));
+        }
         table
     })
     .runs(RUNS)
