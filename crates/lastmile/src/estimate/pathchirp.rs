@@ -47,6 +47,8 @@ crate::options! {
         converged: f64 [0.0..=1.0] = 0.2, "WBest: a fifth";
         /// The same as a rate, instead of a share
         converged_below: Option<Rate> [Rate::ip(1_000)..=Rate::ip(1_500_000_000)] = None, "WBest: about 6 Mbit/s";
+        /// P90 - P10 is of so many of the latest means, in place of single chirps
+        means: Option<usize> [2..=1_000] = None, "WBest: the estimates that the program prints";
         /// Time of chirps and pauses after which the run ends
         max_span: Span [Span::from_secs(1)..=Span::from_secs(600)] = Span::from_secs(30), "ECNProbe: 25 s; pathChirp 2.4.1: 600 s";
         /// Do as the program: steps of 1 us, no look at buckets, fair queues and batches
@@ -158,6 +160,8 @@ pub struct Pathchirp {
     high: f64,
     load: f64,
     latest: Latest,
+    /// The latest means, if their spread counts.
+    means: Option<Latest>,
     /// Means in a row near the lower and the upper end of the range.
     near: [u32; 2],
     /// Rate of the guard's burst, in bit/s.
@@ -182,6 +186,7 @@ impl Pathchirp {
             high: config.high.bits_per_second() as f64,
             load: config.average_load.bits_per_second() as f64,
             latest: Latest::new(config.window),
+            means: config.means.map(Latest::new),
             near: [0; 2],
             capacity: 0.0,
             noise: Span::ZERO,
@@ -327,7 +332,9 @@ impl Estimator for Pathchirp {
         self.met += usize::from(one.met);
         self.latest.push(one.rate);
         let Some(mean) = self.latest.mean() else { return };
-        let spread = self.latest.spread().filter(|_| self.latest.is_full());
+        self.means.iter_mut().for_each(|means| means.push(mean));
+        let spread_of = self.means.as_ref().unwrap_or(&self.latest);
+        let spread = spread_of.spread().filter(|_| spread_of.is_full());
         let below = self.config.converged_below.map(|rate| rate.bits_per_second() as f64);
         let below = below.unwrap_or(self.config.converged * mean);
         let converged = spread.is_some_and(|spread| spread < below);

@@ -17,7 +17,7 @@ pub(super) enum Tool {
     Ours,
     Ptr,
     Chirp,
-    /// With the load that makes 0.45 MB in 17.4 s, and the estimates of the 25 chirps that this takes.
+    /// With the load that makes 0.45 MB in 17.4 s.
     LightChirp,
     Pathload,
 }
@@ -56,9 +56,9 @@ impl Tool {
             Tool::Wbest => "wbest(faithful=true)",
             Tool::Ours => "wbest",
             Tool::Ptr => "ptr(faithful=true)",
-            Tool::Chirp => "pathchirp(faithful=true,converged_below=6 Mbit/s)",
+            Tool::Chirp => "pathchirp(faithful=true,converged_below=6 Mbit/s,means=25)",
             Tool::LightChirp => {
-                "pathchirp(faithful=true,converged_below=6 Mbit/s,average_load=207 kbit/s,window=25)"
+                "pathchirp(faithful=true,converged_below=6 Mbit/s,means=25,average_load=207 kbit/s)"
             }
             Tool::Pathload => "pathload(faithful=true,max_fleets=100,max_span=600 s)",
         }
@@ -113,6 +113,8 @@ pub(super) const TESTBED: SetUp =
     SetUp { n: false, contends: "24", size: 1_500, queue: 100, tcp: ("reno", "newreno", 120), stamps: None };
 /// The same cases on 802.11n.
 pub(super) const AGGREGATING: SetUp = SetUp { n: true, contends: "26", ..TESTBED };
+/// With the longest queue of the access point.
+pub(super) const LONG_QUEUE: SetUp = SetUp { queue: 300, ..TESTBED };
 /// Where A's stamps are those of a clock that ticks each half millisecond.
 pub(super) const COARSE: SetUp = SetUp { stamps: Some("500 us"), ..TESTBED };
 
@@ -197,8 +199,8 @@ pub(super) fn train(id: usize, length: usize) -> Case {
 pub(super) const IDLE: f64 = 29.2;
 
 /// WBest that is told the idle cell's capacity.
-pub(super) fn told(id: usize, length: usize) -> Case {
-    TESTBED.method(id, format!("wbest(faithful=true,capacity={IDLE} Mbit/s,train_length={length})"))
+pub(super) fn told(set_up: SetUp, id: usize, length: usize) -> Case {
+    set_up.method(id, format!("wbest(faithful=true,capacity={IDLE} Mbit/s,train_length={length})"))
 }
 
 /// C_e of figures 4 and 5 in Mbit/s, and the shares of it that are left.

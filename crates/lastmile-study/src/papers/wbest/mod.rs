@@ -11,7 +11,7 @@ mod measure;
 mod pictures;
 mod tables;
 
-use cases::{LEFT, SetUp, TESTBED, forced};
+use cases::{LEFT, LONG_QUEUE, SetUp, TESTBED, forced};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -49,7 +49,7 @@ const QUEUES: [(&str, SetUp); 4] = [
     ("40 packets", SetUp { queue: 40, ..TESTBED }),
     ("100 packets", TESTBED),
     ("200 packets", SetUp { queue: 200, ..TESTBED }),
-    ("300 packets", SetUp { queue: 300, ..TESTBED }),
+    ("300 packets", LONG_QUEUE),
 ];
 
 /// Packets that contend, and the rates of those who do.

@@ -5,8 +5,8 @@ use lastmile::observe::stats;
 
 use super::PAPER;
 use super::cases::{
-    ARRIVING, CAPACITY, FORCED, IDLE, LEFT, LENGTHS, PACED, PAIRS, SetUp, TESTBED, TYPICAL, Tool, WITH_TCP,
-    arriving, forced, forced_by_wifi, paced, pairs, pings, told, train,
+    ARRIVING, CAPACITY, FORCED, IDLE, LEFT, LENGTHS, LONG_QUEUE, PACED, PAIRS, SetUp, TESTBED, TYPICAL, Tool,
+    WITH_TCP, arriving, forced, forced_by_wifi, paced, pairs, pings, told, train,
 };
 use super::measure::{DIRECTIONS, PASSING, PINGS, SATURATED, of_pairs};
 use super::tables::{RUNS, middle, truth};
@@ -150,13 +150,13 @@ pub(super) const STEADY: [(usize, &str); 3] = [TYPICAL[0], TYPICAL[1], TYPICAL[2
 
 /// The standard deviation of A over the runs, in Mbit/s, where the capacity is told.
 pub(super) fn deviation(results: &Results, id: usize, length: usize) -> Option<f64> {
-    stats::deviation(&results.values(&told(id, length), "estimate"))
+    stats::deviation(&results.values(&told(TESTBED, id, length), "estimate"))
 }
 
 /// Figure 9.
 pub(super) fn of_trains_item() -> Item {
     let runs = each(&TYPICAL, &LENGTHS).into_iter().map(|((id, _), length)| train(id, length));
-    let alone = each(&STEADY, &LENGTHS).into_iter().map(|((id, _), length)| told(id, length));
+    let alone = each(&STEADY, &LENGTHS).into_iter().map(|((id, _), length)| told(TESTBED, id, length));
     let cases = runs.chain(TYPICAL.map(|(id, _)| TESTBED.truth(id))).chain(alone).collect();
     let shows =
         "error of A, %, by the length of the train, and the deviation of A, Mbit/s, where C_e is told";
@@ -180,15 +180,18 @@ pub(super) fn of_trains_item() -> Item {
 
 /// WBest beside TCP, where it finds the capacity itself and where it is told it.
 pub(super) fn known_capacity() -> Item {
-    let cases = WITH_TCP.iter().flat_map(|&id| [TESTBED.tool(id, Tool::Wbest), told(id, LENGTH)]).collect();
+    const QUEUES: [SetUp; 2] = [TESTBED, LONG_QUEUE];
+    let all = |id| QUEUES.map(|set_up| [set_up.tool(id, Tool::Wbest), told(set_up, id, LENGTH)]).concat();
     let shows = "beside TCP: WBest that finds the capacity, and WBest that is told it, Mbit/s";
-    Item::made("known-capacity", None, shows, cases, |results| {
-        let mut table = Table::new(&["case", "found_capacity", "available", "available_of_the_told"]);
-        for id in WITH_TCP {
-            let own = TESTBED.tool(id, Tool::Wbest);
+    Item::made("known-capacity", None, shows, WITH_TCP.into_iter().flat_map(all).collect(), |results| {
+        let columns = ["case", "queue", "found_capacity", "available", "available_of_the_told"];
+        let mut table = Table::new(&columns);
+        for (id, set_up) in each(&WITH_TCP, &QUEUES) {
+            let own = set_up.tool(id, Tool::Wbest);
             let of = |case: &Case, what| middle(results.median(case, what), None);
-            let cells = [of(&own, "capacity"), of(&own, "estimate"), of(&told(id, LENGTH), "estimate")];
-            table.row([Cell::from(id.to_string())].into_iter().chain(cells));
+            let head = [id.to_string(), set_up.queue.to_string()].map(Cell::from);
+            let told = of(&told(set_up, id, LENGTH), "estimate");
+            table.row(head.into_iter().chain([of(&own, "capacity"), of(&own, "estimate"), told]));
         }
         table
     })
