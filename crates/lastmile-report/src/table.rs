@@ -78,7 +78,7 @@ pub struct Chart {
     pub stated: Vec<(f64, String)>,
     /// Parts of the plane, each with its name.
     pub regions: Vec<(&'static str, Vec<Region>)>,
-    /// Boxes with whiskers side by side, each with its name, instead of lines.
+    /// Boxes with whiskers side by side at 1, 2, 3 and so on, each with its name; points of lines stand beside.
     pub boxes: Vec<(String, Spread)>,
     /// True if its lines are points alone.
     pub scattered: bool,
@@ -128,10 +128,19 @@ impl Chart {
         Chart { title: title.into(), x, y, lines, stated, regions, boxes, scattered: false }
     }
 
-    /// Boxes with whiskers side by side, of the values behind each name.
-    pub fn boxes(title: impl Into<String>, y: &'static str, all: Vec<(String, Vec<f64>)>) -> Chart {
-        let boxes = all.into_iter().filter_map(|(name, values)| Some((name, Spread::of(&values)?))).collect();
-        Chart { boxes, ..Chart::new(title, "", y, Vec::new()) }
+    /// Boxes with whiskers side by side, of the values behind each name, and the paper's median of each.
+    pub fn boxes(
+        title: impl Into<String>,
+        y: &'static str,
+        all: Vec<(String, Vec<f64>, Option<f64>)>,
+    ) -> Chart {
+        let (mut boxes, mut paper) = (Vec::new(), Vec::new());
+        for (name, values, median) in all {
+            let Some(spread) = Spread::of(&values) else { continue };
+            boxes.push((name, spread));
+            paper.extend(median.map(|median| (boxes.len() as f64, Mean::exactly(median))));
+        }
+        Chart { boxes, ..Chart::new(title, "", y, vec![("the paper's median".to_owned(), paper)]) }
     }
 
     /// The same with its lines' points alone.

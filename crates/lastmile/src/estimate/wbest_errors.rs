@@ -105,9 +105,9 @@ mod tests {
     fn below_the_available_bandwidth_a_train_is_not_dispersed() {
         near(HOP.of_capacity_clipped(-0.5), -0.25);
         near(HOP.of_capacity(-0.5), -0.125);
-        // And no less than nothing is left: 2 * 20 - 60 is below zero.
-        near(HOP.of_capacity(1.0), -1.0);
-        near(HOP.of_capacity_clipped(1.5), -1.0);
+        // And no less than nothing is left: A' = 2 * 20 - 60 is as much below zero as A is above.
+        near(HOP.of_capacity(1.0), -2.0);
+        near(HOP.of_capacity_clipped(1.0), -1.0);
     }
 
     /// By hand: a train at 36 in place of 30 leaves at 23.478, A' = 60 - 900 / 23.478 = 21.667; at 15, below what is left, as it came: 0.

@@ -170,7 +170,7 @@ pub(super) fn table_3() -> Item {
 
 /// Boxes of one case: what is said, sent, and how long it takes.
 pub(super) fn boxes(item: &'static str, figure: u32, id: usize, shows: &'static str) -> Item {
-    let columns = ["tool", "quantity", "runs", "p10", "p25", "median", "p75", "p90", "paper_median"];
+    let columns = ["tool", "quantity", "runs", "p10", "p25", "median", "p75", "p90", "paper"];
     let quantities = [("estimate", "Mbit/s"), ("mb", "MByte"), ("s", "s")];
     Item::made(item, Number::Figure(figure), shows, runs(TESTBED, &[id], &TOOLS), move |results| {
         let mut table = Table::new(&columns);
@@ -197,7 +197,8 @@ pub(super) fn boxes(item: &'static str, figure: u32, id: usize, shows: &'static 
                 "mb" => format!("Case {id}: volume"),
                 _ => format!("Case {id}: time"),
             };
-            let all = TOOLS.map(|tool| (tool.name().to_owned(), of(tool))).to_vec();
+            let paper = |tool| of_tool(tool, id, number);
+            let all = TOOLS.map(|tool| (tool.name().to_owned(), of(tool), paper(tool))).to_vec();
             let truth = truth(results, TESTBED, id).filter(|_| number == "estimate");
             let name = if id == UNKNOWN { "saturated flow" } else { "truth" };
             table.chart(Chart::boxes(title, unit, all).stated(truth.map(|truth| (truth, name))));
