@@ -74,6 +74,9 @@ fn spreads(title: &str, label: &str, boxes: &[Value], lines: &[Line], stated: &[
     for (k, (one, class)) in boxes.iter().zip(COLOURS.iter().cycle()).enumerate() {
         let x = k as f64 + 1.0;
         let [p10, p25, p50, p75, p90] = ["p10", "p25", "p50", "p75", "p90"].map(|key| at(one, key));
+        if p50.is_nan() {
+            continue;
+        }
         let tip = format!(
             "{}, {} runs: {p10:.2}, {p25:.2}, {p50:.2}, {p75:.2}, {p90:.2} (10, 25, 50, 75 and 90 %)",
             names[k],

@@ -79,7 +79,7 @@ pub struct Chart {
     /// Parts of the plane, each with its name.
     pub regions: Vec<(&'static str, Vec<Region>)>,
     /// Boxes with whiskers side by side at 1, 2, 3 and so on, each with its name; points of lines stand beside.
-    pub boxes: Vec<(String, Spread)>,
+    pub boxes: Vec<(String, Option<Spread>)>,
     /// True if its lines are points alone.
     pub scattered: bool,
 }
@@ -136,8 +136,8 @@ impl Chart {
     ) -> Chart {
         let (mut boxes, mut paper) = (Vec::new(), Vec::new());
         for (name, values, median) in all {
-            let Some(spread) = Spread::of(&values) else { continue };
-            boxes.push((name, spread));
+            // A name without values keeps its place, and so the others their colours.
+            boxes.push((name, Spread::of(&values)));
             paper.extend(median.map(|median| (boxes.len() as f64, Mean::exactly(median))));
         }
         Chart { boxes, ..Chart::new(title, "", y, vec![("the paper's median".to_owned(), paper)]) }
@@ -229,7 +229,8 @@ impl Table {
         };
         let chart = |chart: &Chart| {
             let line = |(name, points): &(String, Vec<(f64, Mean)>)| json!({ "name": name, "points": points.iter().map(point).collect::<Vec<_>>() });
-            let spread = |(name, spread): &(String, Spread)| json!({ "name": name, "spread": spread });
+            let spread =
+                |(name, spread): &(String, Option<Spread>)| json!({ "name": name, "spread": spread });
             json!({
                 "title": chart.title, "x": chart.x, "y": chart.y, "stated": chart.stated, "regions": chart.regions,
                 "lines": chart.lines.iter().map(line).collect::<Vec<_>>(), "scattered": chart.scattered,

@@ -26,8 +26,8 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
     };
     let outcomes = &run.found.measure.outcomes;
     for (quantity, name) in [(Quantity::AvailableBandwidth, "estimate"), (Quantity::Capacity, "capacity")] {
-        let found = outcomes.iter().filter_map(|outcome| outcome.estimate.as_ref());
-        let found = found.filter(|estimate| estimate.quantity == quantity).last();
+        let mut found = outcomes.iter().filter_map(|outcome| outcome.estimate.as_ref());
+        let found = found.rfind(|estimate| estimate.quantity == quantity);
         put(
             name.into(),
             found.and_then(|found| found.value.rate()).map(|rate| rate.bits_per_second() as f64 / 1e6),
