@@ -444,6 +444,9 @@ mod tests {
         let chirps = |below: Option<Rate>| run(config(below), 30.0).1.len();
         let (with, without) = (chirps(Some(Rate::ip(1_000_000))), chirps(None));
         assert!(with < without && with <= 15, "{with}, {without}");
+        // A mean after each chirp: 25 of them are 25 chirps, behind the burst of the guard.
+        let of_means = PathchirpConfig { means: Some(25), ..config(Some(Rate::ip(6_000_000))) };
+        assert_eq!(run(of_means, 30.0).1.len(), 26);
     }
 
     #[test]
