@@ -36,6 +36,7 @@ const NAMING: &[(&str, &str)] = &[
     ("lastmile-study/src/papers/lda/cases.rs", "stream"),
     ("lastmile-study/src/papers/tfrc_probe/measure.rs", "measure"),
     ("lastmile-study/src/papers/vtp/measure.rs", "stream"),
+    ("lastmile-study/src/papers/wbest/measure.rs", "measure"),
 ];
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -10,6 +10,8 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 408.0;
 const TOP: f64 = 32.0;
 const BOTTOM: f64 = 222.0;
+/// Width of a character.
+const CHARACTER: f64 = 6.5;
 /// Points of one series that are drawn; of more, every n-th.
 const MAX_POINTS: usize = 1_000;
 
@@ -303,14 +305,19 @@ impl Chart {
                 y + 4.0
             );
         }
-        for (value, text) in self.x.ticks(6.0) {
+        let ticks = self.x.ticks(6.0);
+        // Names that would touch one another stand in two rows, where no label needs the second.
+        let longest = self.x.names.iter().map(|name| name.chars().count()).max().unwrap_or(0) as f64;
+        let crowded = longest * CHARACTER > (RIGHT - LEFT) / ticks.len().max(1) as f64;
+        let lower = if crowded && self.x.label.is_empty() { 14.0 } else { 0.0 };
+        for (k, (value, text)) in ticks.into_iter().enumerate() {
             let (x, _) = self.at(value, self.y.low);
             let _ = writeln!(
                 frame,
                 "<line class=\"axis\" x1=\"{x:.1}\" y1=\"{BOTTOM}\" x2=\"{x:.1}\" y2=\"{}\"/>\
                  <text text-anchor=\"middle\" x=\"{x:.1}\" y=\"{}\">{text}</text>",
                 BOTTOM + 4.0,
-                BOTTOM + 17.0
+                BOTTOM + 17.0 + lower * (k % 2) as f64
             );
         }
         let _ = writeln!(

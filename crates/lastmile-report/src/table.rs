@@ -78,8 +78,8 @@ pub struct Chart {
     pub stated: Vec<(f64, String)>,
     /// Parts of the plane, each with its name.
     pub regions: Vec<(&'static str, Vec<Region>)>,
-    /// Boxes with whiskers side by side, each with its name, instead of lines.
-    pub boxes: Vec<(String, Spread)>,
+    /// Boxes with whiskers side by side at 1, 2, 3 and so on, each with its name; points of lines stand beside.
+    pub boxes: Vec<(String, Option<Spread>)>,
     /// True if its lines are points alone.
     pub scattered: bool,
 }
@@ -128,10 +128,19 @@ impl Chart {
         Chart { title: title.into(), x, y, lines, stated, regions, boxes, scattered: false }
     }
 
-    /// Boxes with whiskers side by side, of the values behind each name.
-    pub fn boxes(title: impl Into<String>, y: &'static str, all: Vec<(String, Vec<f64>)>) -> Chart {
-        let boxes = all.into_iter().filter_map(|(name, values)| Some((name, Spread::of(&values)?))).collect();
-        Chart { boxes, ..Chart::new(title, "", y, Vec::new()) }
+    /// Boxes with whiskers side by side, of the values behind each name, and the paper's median of each.
+    pub fn boxes(
+        title: impl Into<String>,
+        y: &'static str,
+        all: Vec<(String, Vec<f64>, Option<f64>)>,
+    ) -> Chart {
+        let (mut boxes, mut paper) = (Vec::new(), Vec::new());
+        for (name, values, median) in all {
+            // A name without values keeps its place, and so the others their colours.
+            boxes.push((name, Spread::of(&values)));
+            paper.extend(median.map(|median| (boxes.len() as f64, Mean::exactly(median))));
+        }
+        Chart { boxes, ..Chart::new(title, "", y, vec![("the paper's median".to_owned(), paper)]) }
     }
 
     /// The same with its lines' points alone.
@@ -220,7 +229,8 @@ impl Table {
         };
         let chart = |chart: &Chart| {
             let line = |(name, points): &(String, Vec<(f64, Mean)>)| json!({ "name": name, "points": points.iter().map(point).collect::<Vec<_>>() });
-            let spread = |(name, spread): &(String, Spread)| json!({ "name": name, "spread": spread });
+            let spread =
+                |(name, spread): &(String, Option<Spread>)| json!({ "name": name, "spread": spread });
             json!({
                 "title": chart.title, "x": chart.x, "y": chart.y, "stated": chart.stated, "regions": chart.regions,
                 "lines": chart.lines.iter().map(line).collect::<Vec<_>>(), "scattered": chart.scattered,

@@ -28,6 +28,7 @@ mod simulate;
 mod tfrc_probe;
 mod vtp;
 mod watch;
+mod wbest;
 
 pub use case::{Case, Lines, Numbers};
 use claim::Without;
@@ -39,7 +40,7 @@ pub use watch::{Passed, Seen, Watch};
 
 /// All papers.
 pub static PAPERS: Registry<Paper> =
-    Registry::new(&[&ecnprobe::PAPER, &lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER]);
+    Registry::new(&[&ecnprobe::PAPER, &lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER, &wbest::PAPER]);
 
 /// Runs of each case in the simulator, unless a request or an item says otherwise.
 const RUNS: u64 = 10;

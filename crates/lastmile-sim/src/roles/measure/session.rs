@@ -82,7 +82,8 @@ fn of(role: &str, index: usize) -> String {
 
 fn phase(seed: u64, session: &SessionSpec) -> Span {
     let mut random = Stream::new(seed, &format!("phase/{}/{}", session.from, session.to));
-    Span::from_nanos((random.unit() * 50e6) as i64)
+    let phase = Span::from_nanos((random.unit() * 50e6) as i64);
+    phase + session.start_within().scaled(random.unit())
 }
 
 fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {

@@ -206,7 +206,7 @@ pub(super) fn red() -> Table {
 /// Box plots of the estimate, the time and the bytes of some cases.
 fn box_plots(results: &Results, table: &mut Table, cases: &[(String, Case)], ideal: &[(f64, &str)]) {
     let of = |what: &str| {
-        let each = |(name, case): &(String, Case)| (name.clone(), results.values(case, what));
+        let each = |(name, case): &(String, Case)| (name.clone(), results.values(case, what), None);
         cases.iter().map(each).collect::<Vec<_>>()
     };
     let ideal = ideal.iter().map(|(value, words)| (*value, *words));
@@ -325,7 +325,7 @@ pub(super) fn ecnprobe(results: &Results, kind: Kind, tools: &[Tool]) -> Table {
     for &tool in tools {
         let of = |what: &str| {
             let each = |&(load, kind): &(u32, Kind)| {
-                (format!("{load} Mbit/s"), results.values(&cases::tool(tool, kind, load), what))
+                (format!("{load} Mbit/s"), results.values(&cases::tool(tool, kind, load), what), None)
             };
             at.iter().map(each).collect::<Vec<_>>()
         };
