@@ -80,9 +80,11 @@ endif
 
 # Leave the machine alone meanwhile.
 reproduce: build
+	target/release/lastmile reproduce ecnprobe --report target/reproduce-ecnprobe.html $(ARGS)
 	target/release/lastmile reproduce lda --report target/reproduce-lda.html $(ARGS)
 	target/release/lastmile reproduce tfrc-probe --report target/reproduce-tfrc-probe.html $(ARGS)
 	target/release/lastmile reproduce vtp --report target/reproduce-vtp.html $(ARGS)
+	target/release/lastmile reproduce wbest --report target/reproduce-wbest.html $(ARGS)
 
 # Leaves nothing behind, whatever ends it: hosts are namespaces of its own threads, programs die with them.
 # A kernel without a policer borrows that of a guest.

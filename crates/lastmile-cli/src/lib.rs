@@ -44,6 +44,7 @@ enum Command {
     Enough(commands::enough::Args),
     Receive(commands::receive::Args),
     Stream(Box<commands::stream::Args>),
+    Traffic(commands::traffic::Args),
     Replay(commands::replay::Args),
     /// List the methods by which a path can be measured, or the options of one
     Methods(commands::registries::Args),
@@ -141,6 +142,7 @@ pub fn run(own: Own<'_>) -> ExitCode {
         Command::Enough(args) => commands::enough::run(args),
         Command::Receive(args) => commands::receive::run(args),
         Command::Stream(args) => commands::stream::run(*args),
+        Command::Traffic(args) => commands::traffic::run(args),
         Command::Replay(args) => commands::replay::run(args),
         Command::Methods(args) => commands::registries::methods(args),
         Command::Classifiers(args) => commands::registries::run(args, &CLASSIFIERS),

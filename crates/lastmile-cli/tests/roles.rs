@@ -32,9 +32,11 @@ const NAMING: &[(&str, &str)] = &[
     ("lastmile-study/src/evaluate/path.rs", "stream"),
     ("lastmile-study/src/pages.rs", "stream"),
     ("lastmile-study/src/paths/mod.rs", "measure"),
+    ("lastmile-study/src/papers/ecnprobe/measure.rs", "measure"),
     ("lastmile-study/src/papers/lda/cases.rs", "stream"),
     ("lastmile-study/src/papers/tfrc_probe/measure.rs", "measure"),
     ("lastmile-study/src/papers/vtp/measure.rs", "stream"),
+    ("lastmile-study/src/papers/wbest/measure.rs", "measure"),
 ];
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -10,6 +10,8 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 408.0;
 const TOP: f64 = 32.0;
 const BOTTOM: f64 = 222.0;
+/// Width of a character.
+const CHARACTER: f64 = 6.5;
 /// Points of one series that are drawn; of more, every n-th.
 const MAX_POINTS: usize = 1_000;
 
@@ -165,6 +167,17 @@ impl Chart {
         self
     }
 
+    /// A short horizontal line.
+    pub fn across(mut self, class: &str, x: (f64, f64), y: f64, tip: &str) -> Chart {
+        let ((x1, y), (x2, _)) = (self.at(x.0, y), self.at(x.1, y));
+        let _ = writeln!(
+            self.body,
+            "<line class=\"mark {class}\" x1=\"{x1:.1}\" y1=\"{y:.1}\" x2=\"{x2:.1}\" y2=\"{y:.1}\"><title>{}</title></line>",
+            esc(tip)
+        );
+        self
+    }
+
     /// A bar from zero up to `y`.
     pub fn bar(mut self, class: &str, from: f64, to: f64, y: f64, tip: &str) -> Chart {
         let ((x1, y1), (x2, y0)) = (self.at(from, y), self.at(to, 0.0));
@@ -292,14 +305,19 @@ impl Chart {
                 y + 4.0
             );
         }
-        for (value, text) in self.x.ticks(6.0) {
+        let ticks = self.x.ticks(6.0);
+        // Names that would touch one another stand in two rows, where no label needs the second.
+        let longest = self.x.names.iter().map(|name| name.chars().count()).max().unwrap_or(0) as f64;
+        let crowded = longest * CHARACTER > (RIGHT - LEFT) / ticks.len().max(1) as f64;
+        let lower = if crowded && self.x.label.is_empty() { 14.0 } else { 0.0 };
+        for (k, (value, text)) in ticks.into_iter().enumerate() {
             let (x, _) = self.at(value, self.y.low);
             let _ = writeln!(
                 frame,
                 "<line class=\"axis\" x1=\"{x:.1}\" y1=\"{BOTTOM}\" x2=\"{x:.1}\" y2=\"{}\"/>\
                  <text text-anchor=\"middle\" x=\"{x:.1}\" y=\"{}\">{text}</text>",
                 BOTTOM + 4.0,
-                BOTTOM + 17.0
+                BOTTOM + 17.0 + lower * (k % 2) as f64
             );
         }
         let _ = writeln!(

@@ -10,6 +10,9 @@ const COLOURS: [&str; 9] = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9"
 /// A line of more points has no dots.
 const MAX_DOTS: usize = 60;
 
+/// Difference of an interval's two sides that its digits show.
+const UNLIKE: f64 = 0.05;
+
 /// A row without its medians, an interval and the paper's number in one cell.
 pub fn short(row: &Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
@@ -18,8 +21,15 @@ pub fn short(row: &Map<String, Value>) -> Map<String, Value> {
         match value.as_f64() {
             _ if ["_low", "_high", "_median", "_paper"].iter().any(|end| key.ends_with(end)) => {}
             Some(number) => {
-                let half = beside("high").map_or_else(String::new, |high| format!(" ±{:.1}", high - number));
-                out.insert(key.clone(), format!("{:.*}{half}", digits(number), number + 0.0).into());
+                let shown = |number: f64| format!("{:.*}", digits(number), number + 0.0);
+                let interval = match (beside("low"), beside("high")) {
+                    // Ends that are unlike far from the number are said themselves.
+                    (Some(low), Some(high)) if (high + low - 2.0 * number).abs() >= UNLIKE => {
+                        format!(", {} to {}", shown(low), shown(high))
+                    }
+                    (_, high) => high.map_or_else(String::new, |high| format!(" ±{:.1}", high - number)),
+                };
+                out.insert(key.clone(), (shown(number) + &interval).into());
                 if let Some(paper) = beside("paper") {
                     out.insert(format!("{key} (paper)"), paper.into());
                 }
@@ -44,12 +54,59 @@ fn digits(value: f64) -> usize {
     if value != 0.0 && value.abs() < 1.0 { 2 } else { 1 }
 }
 
+/// Half of a box's width, between names that are 1 apart.
+const HALF_BOX: f64 = 0.28;
+
+/// A line by its name: x, the mean, and the ends of its interval.
+type Line = (String, Vec<[f64; 4]>);
+
+/// Boxes with whiskers, from zero on: the names of what they are of stand below, points of lines and the values that a paper states beside.
+fn spreads(title: &str, label: &str, boxes: &[Value], lines: &[Line], stated: &[(f64, String)]) -> String {
+    let name = |one: &Value| one.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let names: Vec<String> = boxes.iter().map(name).collect();
+    let at = |one: &Value, key: &str| {
+        one.get("spread").and_then(|spread| spread.get(key)).and_then(Value::as_f64).unwrap_or(f64::NAN)
+    };
+    let ends = boxes.iter().flat_map(|one| [at(one, "p10"), at(one, "p90")]);
+    let points = || lines.iter().flat_map(|line| &line.1).map(|point| point[1]);
+    let y = Axis::from_zero(label, ends.chain(points()).chain(stated.iter().map(|stated| stated.0)));
+    let mut drawn = Chart::new(title, Axis::named("", &names), y);
+    for (k, (one, class)) in boxes.iter().zip(COLOURS.iter().cycle()).enumerate() {
+        let x = k as f64 + 1.0;
+        let [p10, p25, p50, p75, p90] = ["p10", "p25", "p50", "p75", "p90"].map(|key| at(one, key));
+        if p50.is_nan() {
+            continue;
+        }
+        let tip = format!(
+            "{}, {} runs: {p10:.2}, {p25:.2}, {p50:.2}, {p75:.2}, {p90:.2} (10, 25, 50, 75 and 90 %)",
+            names[k],
+            at(one, "n")
+        );
+        drawn = drawn
+            .whisker(class, x, p10, p25, &tip)
+            .whisker(class, x, p75, p90, &tip)
+            .column(class, (x - HALF_BOX, x + HALF_BOX), (p25, p75), &tip)
+            .across(class, (x - HALF_BOX, x + HALF_BOX), p50, &tip);
+        for end in [p10, p90] {
+            drawn = drawn.across(class, (x - HALF_BOX / 2.0, x + HALF_BOX / 2.0), end, &tip);
+        }
+    }
+    for (name, points) in lines.iter().filter(|line| !line.1.is_empty()) {
+        let tip = |point: &[f64; 4]| (point[0], point[1], format!("{name}: {:.2}", point[1]));
+        drawn = drawn.key("soft", name).points("soft", &points.iter().map(tip).collect::<Vec<_>>());
+    }
+    for (value, what) in stated {
+        drawn = drawn.horizontal("soft", *value, what);
+    }
+    drawn.figure()
+}
+
 /// A chart; nothing where it has no points.
 pub fn chart(chart: &Value) -> String {
     let of = |key: &str| chart.get(key).and_then(Value::as_str).unwrap_or_default();
     let all =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
-    let lines: Vec<(String, Vec<[f64; 4]>)> = all(chart, "lines")
+    let lines: Vec<Line> = all(chart, "lines")
         .iter()
         .map(|line| {
             let point = |point: &Value| {
@@ -70,6 +127,11 @@ pub fn chart(chart: &Value) -> String {
         .cloned()
         .and_then(|regions| serde_json::from_value(regions).ok())
         .unwrap_or_default();
+    let boxes = all(chart, "boxes");
+    if !boxes.is_empty() {
+        return spreads(of("title"), of("y"), &boxes, &lines, &stated);
+    }
+    let scattered = chart.get("scattered").and_then(Value::as_bool).unwrap_or_default();
     let points = || lines.iter().flat_map(|line| &line.1);
     if points().next().is_none() {
         return String::new();
@@ -96,7 +158,12 @@ pub fn chart(chart: &Value) -> String {
         let tip = |p: &[f64; 4]| format!("{name}, {}: {:.2}, {:.2} to {:.2}", p[0], p[1], p[2], p[3]);
         let dots: Vec<(f64, f64, String)> =
             points.iter().map(|point| (point[0], point[1], tip(point))).collect();
-        drawn = drawn.key(class, name).line(class, &line);
+        drawn = drawn.key(class, name);
+        if scattered {
+            drawn = drawn.points(class, &dots);
+            continue;
+        }
+        drawn = drawn.line(class, &line);
         for point in points.iter().filter(|point| point[3] > point[2]) {
             drawn = drawn.whisker(class, point[0], point[2], point[3], &tip(point));
         }

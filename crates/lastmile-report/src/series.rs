@@ -11,7 +11,7 @@ use crate::html::{esc, page};
 use crate::rows::number;
 
 /// Numbers that are drawn: key, title of the chart, factor.
-const DRAWN: [(&str, &str, f64); 9] = [
+const DRAWN: [(&str, &str, f64); 11] = [
     ("goodput_bps", "goodput, Mbit/s of IP packets", 1e-6),
     ("sent_bps", "sent, Mbit/s of IP packets", 1e-6),
     ("delay_s", "mean delay, ms", 1e3),
@@ -19,6 +19,8 @@ const DRAWN: [(&str, &str, f64); 9] = [
     ("queue_mean_bytes", "queue, kB", 1e-3),
     ("queue_packets", "queue, packets", 1.0),
     ("busy_share", "busy, % of the time", 100.0),
+    ("phy_bps", "rate of frames, Mbit/s", 1e-6),
+    ("retry_share", "frames sent again, %", 100.0),
     ("lost", "packets lost", 1.0),
     ("marked", "packets marked", 1.0),
 ];

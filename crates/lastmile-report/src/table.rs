@@ -1,5 +1,6 @@
 //! An item's table and charts, and its forms: text for people, JSON for programs and for the page.
 
+use lastmile::observe::stats;
 use serde_json::{Map, Value, json};
 
 use crate::Mean;
@@ -22,6 +23,13 @@ pub enum Cell {
     Number {
         /// The mean over runs.
         ours: Option<Mean>,
+        /// The paper's number.
+        paper: Option<f64>,
+    },
+    /// A median with the ends of its interval, and the paper's.
+    Middle {
+        /// The median, and the lower and the upper end.
+        ours: Option<[f64; 3]>,
         /// The paper's number.
         paper: Option<f64>,
     },
@@ -70,6 +78,44 @@ pub struct Chart {
     pub stated: Vec<(f64, String)>,
     /// Parts of the plane, each with its name.
     pub regions: Vec<(&'static str, Vec<Region>)>,
+    /// Boxes with whiskers side by side at 1, 2, 3 and so on, each with its name; points of lines stand beside.
+    pub boxes: Vec<(String, Option<Spread>)>,
+    /// True if its lines are points alone.
+    pub scattered: bool,
+}
+
+/// What a box with whiskers shows of some values: the 10th, 25th, 50th, 75th and 90th percentile.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Spread {
+    /// The lower whisker's end.
+    pub p10: f64,
+    /// The box's lower end.
+    pub p25: f64,
+    /// The line within the box.
+    pub p50: f64,
+    /// The box's upper end.
+    pub p75: f64,
+    /// The upper whisker's end.
+    pub p90: f64,
+    /// Values.
+    pub n: usize,
+}
+
+impl Spread {
+    /// Of values; nothing of none.
+    ///
+    /// ```
+    /// use lastmile_report::table::Spread;
+    /// let values: Vec<f64> = (0..=20).map(f64::from).collect();
+    /// let expected = Spread { p10: 2.0, p25: 5.0, p50: 10.0, p75: 15.0, p90: 18.0, n: 21 };
+    /// assert_eq!(Spread::of(&values), Some(expected));
+    /// assert_eq!(Spread::of(&[]), None);
+    /// ```
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        let at = |q| stats::quantile(values, q);
+        let (p10, p25, p50, p75, p90) = (at(0.1)?, at(0.25)?, at(0.5)?, at(0.75)?, at(0.9)?);
+        Some(Spread { p10, p25, p50, p75, p90, n: values.len() })
+    }
 }
 
 /// A rectangle: from and to where across, and up; without an end it goes as far as the chart does.
@@ -78,7 +124,28 @@ pub type Region = (f64, f64, Option<f64>, Option<f64>);
 impl Chart {
     /// Lines, and nothing of a paper.
     pub fn new(title: impl Into<String>, x: &'static str, y: &'static str, lines: Vec<Line>) -> Chart {
-        Chart { title: title.into(), x, y, lines, stated: Vec::new(), regions: Vec::new() }
+        let (stated, regions, boxes) = (Vec::new(), Vec::new(), Vec::new());
+        Chart { title: title.into(), x, y, lines, stated, regions, boxes, scattered: false }
+    }
+
+    /// Boxes with whiskers side by side, of the values behind each name, and the paper's median of each.
+    pub fn boxes(
+        title: impl Into<String>,
+        y: &'static str,
+        all: Vec<(String, Vec<f64>, Option<f64>)>,
+    ) -> Chart {
+        let (mut boxes, mut paper) = (Vec::new(), Vec::new());
+        for (name, values, median) in all {
+            // A name without values keeps its place, and so the others their colours.
+            boxes.push((name, Spread::of(&values)));
+            paper.extend(median.map(|median| (boxes.len() as f64, Mean::exactly(median))));
+        }
+        Chart { boxes, ..Chart::new(title, "", y, vec![("the paper's median".to_owned(), paper)]) }
+    }
+
+    /// The same with its lines' points alone.
+    pub fn scattered(self) -> Chart {
+        Chart { scattered: true, ..self }
     }
 
     /// The same with a part of the plane filled.
@@ -162,9 +229,12 @@ impl Table {
         };
         let chart = |chart: &Chart| {
             let line = |(name, points): &(String, Vec<(f64, Mean)>)| json!({ "name": name, "points": points.iter().map(point).collect::<Vec<_>>() });
+            let spread =
+                |(name, spread): &(String, Option<Spread>)| json!({ "name": name, "spread": spread });
             json!({
                 "title": chart.title, "x": chart.x, "y": chart.y, "stated": chart.stated, "regions": chart.regions,
-                "lines": chart.lines.iter().map(line).collect::<Vec<_>>(),
+                "lines": chart.lines.iter().map(line).collect::<Vec<_>>(), "scattered": chart.scattered,
+                "boxes": chart.boxes.iter().map(spread).collect::<Vec<_>>(),
             })
         };
         (json!(self.columns), self.rows.iter().map(row).collect(), self.charts.iter().map(chart).collect())
@@ -182,6 +252,14 @@ impl Cell {
         match self {
             Cell::Text(text) => text.clone(),
             Cell::Number { ours, paper } => of(ours.map(|o| o.mean), ours.and_then(|o| o.half), *paper),
+            Cell::Middle { ours, paper } => {
+                let range = ours.map_or_else(String::new, |[_, low, high]| {
+                    format!(", {:.*} to {:.*}", decimals(low), low + 0.0, decimals(high), high + 0.0)
+                });
+                of(ours.map(|ours| ours[0]), None, None)
+                    + &range
+                    + &paper.map_or_else(String::new, |paper| format!(" ({paper})"))
+            }
             Cell::Exact(ours, paper) => of(*ours, None, *paper),
         }
     }
@@ -200,6 +278,14 @@ impl Cell {
                 add("_low", end(-1.0));
                 add("_high", end(1.0));
                 add("_median", ours.map(|ours| ours.median));
+                if paper.is_some() {
+                    add("_paper", *paper);
+                }
+            }
+            Cell::Middle { ours, paper } => {
+                add("", ours.map(|ours| ours[0]));
+                add("_low", ours.map(|ours| ours[1]));
+                add("_high", ours.map(|ours| ours[2]));
                 if paper.is_some() {
                     add("_paper", *paper);
                 }

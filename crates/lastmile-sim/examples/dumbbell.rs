@@ -5,12 +5,12 @@
 #![allow(clippy::print_stdout)] // a report
 
 use lastmile::node::Flow;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use lastmile_sim::network::engine::{Engine, EngineError, Target};
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::network::tcp::{App, Ends, Receiver, Recovery, Sender, TcpConfig};
-use lastmile_sim::rng::Stream;
 
 fn main() -> Result<(), EngineError> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(15);

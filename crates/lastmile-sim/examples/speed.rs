@@ -4,12 +4,12 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)] // a stopwatch needs a clock
 
 use lastmile::node::Flow;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, EngineError, Target};
 use lastmile_sim::network::link::{Link, LinkConfig};
 use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
-use lastmile_sim::rng::Stream;
 
 fn main() -> Result<(), EngineError> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(60);

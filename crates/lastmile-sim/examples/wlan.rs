@@ -5,12 +5,12 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::print_stdout)] // a stopwatch needs a clock
 
 use lastmile::node::Flow;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, Target};
 use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
 use lastmile_sim::network::wlan::{AmpduConfig, Medium, Standard, StationConfig, WlanConfig};
-use lastmile_sim::rng::Stream;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(60);

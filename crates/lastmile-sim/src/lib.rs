@@ -67,7 +67,6 @@
 
 pub mod monitor;
 pub mod network;
-pub mod rng;
 pub mod roles;
 pub mod runs;
 pub mod scenario;

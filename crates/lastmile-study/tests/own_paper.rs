@@ -16,6 +16,7 @@ static HALVES: Paper = Paper {
     scenarios: &[("shared", SHARED)],
     numbers: "share = 50",
     watch: None,
+    measures: false,
     measure: shares,
     draw: |_| Lines::new(),
     items,

@@ -76,9 +76,11 @@
 //! | [`estimate`] | the methods: `estimate::METHODS` lists them |
 //! | [`observe`], [`classify`], [`control`] | reports to samples, loss to its cause, both to a rate: `control::build` makes a rate controller for any host |
 //! | [`wire`], [`report`] | bytes, and the known fates and times of packets |
-//! | [`pace`] | a rate to departure times |
+//! | [`pace`], [`arrivals`] | a rate to departure times, and laws of arrivals for traffic |
+//! | [`rng`] | random numbers from a seed, a stream for each component |
 //! | [`telemetry`] | the present state of an algorithm |
 //! | [`units`], [`time`] | rates that know their layer, clocks that do not mix |
+pub mod arrivals;
 pub mod classify;
 pub mod control;
 pub mod endpoint;
@@ -89,6 +91,7 @@ pub mod observe;
 pub mod options;
 pub mod pace;
 pub mod report;
+pub mod rng;
 pub mod telemetry;
 pub mod time;
 pub mod units;

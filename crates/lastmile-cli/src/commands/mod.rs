@@ -13,3 +13,4 @@ pub(crate) mod serve;
 pub(crate) mod stream;
 #[cfg(feature = "study")]
 pub(crate) mod study;
+pub(crate) mod traffic;

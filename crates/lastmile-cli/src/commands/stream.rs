@@ -100,7 +100,7 @@ pub(crate) struct Args {
 
 /// The ECN codepoint as an option.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum EcnArg {
+pub(super) enum EcnArg {
     NotEct,
     Ect0,
     Ect1,

@@ -18,6 +18,7 @@ mod refused;
 mod schemas;
 mod screens;
 mod streams;
+mod traffic;
 
 use std::net::UdpSocket;
 

@@ -94,7 +94,8 @@ fn served(command: &str, meanwhile: impl FnOnce(&str)) -> Vec<Value> {
     let address = closed_port();
     let port = address.rsplit_once(':').unwrap().1;
     let child = Command::new(PROGRAM)
-        .args([command, "--bind", "127.0.0.1", "--port", port, "--json"])
+        .args(command.split(' '))
+        .args(["--bind", "127.0.0.1", "--port", port, "--json"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -135,6 +136,10 @@ fn every_document_has_a_schema_that_it_fits() {
         }
     });
     tried.all("event", &events_of_receiver);
+    let events_of_sink = served("traffic sink", |address| {
+        tried.one("traffic", &["traffic", "send", address, "--seconds", "1", "--json"]);
+    });
+    tried.all("event", &events_of_sink);
     tried.one("stream", &["stream", &closed_port(), "--control", "tfrc", "--json"]);
 
     // Scenarios: links, WLANs, refusals, streams, TCP.

@@ -1,7 +1,7 @@
 //! Anybody's programs inside a scenario's hosts.
 
 use std::io;
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub struct ProgramsConfig {
     pub series: Option<SeriesPlan>,
     /// True if programs' output goes to standard error, so that standard output is the caller's alone.
     pub apart: bool,
+    /// True if programs' output goes nowhere.
+    pub quiet: bool,
     /// True if the last program reads the caller's standard input; a terminal is its own until it ends.
     pub input: bool,
     /// Longest time that programs may run.
@@ -126,7 +128,7 @@ pub fn run_programs(
     let words = |program: &Program| program.command.iter().map(|word| expand(scenario, word)).collect();
     let commands: Vec<Vec<String>> = programs.iter().map(words).collect::<Result<_, _>>()?;
     let wanted: Vec<usize> = (0..scenario.hosts.len()).collect();
-    let ProgramsConfig { seed, prepare, series, apart, input, longest } = config;
+    let ProgramsConfig { seed, prepare, series, apart, quiet, input, longest } = config;
     let plan = LabPlan { seed, hosts: &wanted, prepare, series, ..LabPlan::default() };
     let mut lab = Lab::start(scenario, plan)?;
     lab.give_names()?;
@@ -141,6 +143,9 @@ pub fn run_programs(
         command.args(arguments);
         if apart {
             command.stdout(io::stderr());
+        }
+        if quiet {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         let is_last = number + 1 == programs.len();
         let input = match (is_last && input, &terminal) {

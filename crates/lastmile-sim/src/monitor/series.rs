@@ -39,6 +39,10 @@ pub struct SeriesRow {
     pub queue_packets: Option<u32>,
     /// Share of the step that the transmitter was busy, or that these transmissions took of the air.
     pub busy_share: Option<f64>,
+    /// Mean rate of the data frames sent by a WLAN, without preambles and waits.
+    pub phy_bps: Option<f64>,
+    /// Share of a WLAN's transmissions that repeat one.
+    pub retry_share: Option<f64>,
     /// Packets that did not arrive, for whatever cause.
     pub lost: Option<u64>,
     /// Packets marked Congestion Experienced.
@@ -61,6 +65,8 @@ struct Hop {
     busy: Option<Span>,
     lost: u64,
     marked: u64,
+    /// Of a WLAN: transmissions, those that repeat one, and the sum of their rates in kbit/s.
+    sent: Option<[u64; 3]>,
 }
 
 /// The counters of a simulation at a moment.
@@ -105,6 +111,7 @@ impl Snapshot {
                 busy: link.is_timed().then(|| link.busy(at)),
                 lost: link.counters().not_delivered(),
                 marked: link.counters().marked,
+                sent: None,
             })
         };
         let wlan = |&node| {
@@ -114,6 +121,7 @@ impl Snapshot {
                 busy: medium.counters(port).map(|counted| counted.airtime),
                 lost: medium.counters(port).map_or(0, |counted| counted.lost()),
                 marked: 0,
+                sent: medium.counters(port).map(|c| [c.transmissions, c.retries, c.rates_kbps]),
             };
             (medium.busy(at), medium.directions().map(hop).collect())
         };
@@ -224,7 +232,12 @@ impl Series {
         }
         let hop = |kind, name: &str, new: &Hop, old: &Hop| {
             let since = new.since(old, over);
+            let sent = new.sent.zip(old.sent).filter(|(new, old)| new[0] > old[0]);
+            let each =
+                |of: usize| sent.map(|(new, old)| (new[of] - old[of]) as f64 / (new[0] - old[0]) as f64);
             SeriesRow {
+                phy_bps: each(2).map(|kbps| kbps * 1e3),
+                retry_share: each(1),
                 queue_mean_bytes: since.map(|since| since.queue_mean_bytes),
                 queue_packets: Some(new.waits.packets),
                 busy_share: since.and_then(|since| since.busy_share),

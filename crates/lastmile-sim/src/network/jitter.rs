@@ -1,10 +1,10 @@
 //! [`Jitter`]: random delay of a packet beyond the delay of its link.
 
 use lastmile::options::{ChoiceError, Given, Opt, OptionError, Options};
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 
 use super::config_error::{ConfigError, require};
-use crate::rng::Stream;
 
 /// The longest additional delay.
 const MOST: Span = Span::from_secs(60);

@@ -5,9 +5,10 @@
 //! several. Bytes not used then are lost, and bytes that come then are too late for it. **Times and values**: a first
 //! line with the units, such as `s,Mbit/s`, then lines such as `0.5,3.2`, from the time 0 on. Either begins anew at its last time.
 
+use core::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lastmile::time::Span;
@@ -36,7 +37,9 @@ pub struct TraceConfig {
     /// Its form.
     pub kind: TraceForm,
     /// The file, by its way from the scenario's folder.
-    pub file: String,
+    pub file: Option<String>,
+    /// Its lines themselves, instead of a file.
+    pub lines: Option<String>,
     /// True if it begins anew at its last time.
     #[serde(default = "yes")]
     pub repeat: bool,
@@ -59,10 +62,52 @@ pub enum Quantity {
     Distance,
 }
 
+/// Place of a trace's lines.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// A file, read as it is needed.
+    File(PathBuf),
+    /// The lines.
+    Lines(Arc<[u8]>),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File(file) => file.display().fmt(f),
+            Source::Lines(_) => f.write_str("lines"),
+        }
+    }
+}
+
+/// Lines that are being read.
+#[derive(Debug)]
+enum Lines {
+    File(BufReader<File>),
+    Memory(Cursor<Arc<[u8]>>),
+}
+
+impl Lines {
+    fn rewind(&mut self) -> std::io::Result<()> {
+        match self {
+            Lines::File(file) => file.rewind(),
+            Lines::Memory(lines) => lines.rewind(),
+        }
+    }
+
+    /// Reads a line without its end; false behind the last one.
+    fn read(&mut self, line: &mut String) -> Result<bool, String> {
+        match self {
+            Lines::File(file) => read_line(file, line),
+            Lines::Memory(lines) => read_line(lines, line),
+        }
+    }
+}
+
 /// A trace that was looked through once: all its lines can be read, and its times do not fall.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    file: PathBuf,
+    source: Source,
     quantity: Quantity,
     /// Nanoseconds of a unit of time, and what a unit of the values is.
     units: (f64, f64),
@@ -76,13 +121,13 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Looks through a file, without keeping it.
+    /// Looks through a trace, without keeping a file's lines.
     ///
     /// # Errors
     /// The fault, with its line.
-    pub fn open(file: &Path, form: TraceForm, repeat: bool) -> Result<Trace, String> {
+    pub fn open(source: Source, form: TraceForm, repeat: bool) -> Result<Trace, String> {
         let mut trace = Trace {
-            file: file.to_owned(),
+            source,
             quantity: Quantity::Opportunities,
             units: (1e6, 1.0),
             repeat: false,
@@ -93,7 +138,7 @@ impl Trace {
         let mut lines = trace.lines().map_err(|error| error.to_string())?;
         let mut line = String::new();
         if form == TraceForm::Csv {
-            read_line(&mut lines, &mut line)?;
+            lines.read(&mut line)?;
             (trace.quantity, trace.units) = units(&line)?;
         }
         let mut reader = Reader::new(Arc::new(trace.clone()));
@@ -134,12 +179,15 @@ impl Trace {
         Ok(trace)
     }
 
-    fn lines(&self) -> std::io::Result<BufReader<File>> {
-        let file = File::open(&self.file)?;
+    fn lines(&self) -> std::io::Result<Lines> {
+        let file = match &self.source {
+            Source::File(file) => File::open(file)?,
+            Source::Lines(lines) => return Ok(Lines::Memory(Cursor::new(Arc::clone(lines)))),
+        };
         if !file.metadata()?.is_file() {
             return Err(std::io::Error::other("is no file"));
         }
-        Ok(BufReader::new(file))
+        Ok(Lines::File(BufReader::new(file)))
     }
 
     /// Quantity of its values.
@@ -216,7 +264,7 @@ fn read_line(lines: &mut impl BufRead, line: &mut String) -> Result<bool, String
 #[derive(Debug)]
 pub(crate) struct Reader {
     trace: Arc<Trace>,
-    lines: Option<BufReader<File>>,
+    lines: Option<Lines>,
     text: String,
     line: u64,
     /// When the turn under way began.
@@ -243,7 +291,7 @@ impl Reader {
         self.line = 0;
         if self.trace.quantity != Quantity::Opportunities {
             self.line = 1;
-            read_line(&mut lines, &mut self.text)?;
+            lines.read(&mut self.text)?;
         }
         self.lines = Some(lines);
         Ok(())
@@ -254,7 +302,7 @@ impl Reader {
         self.line += 1;
         let line = self.line;
         let Some(lines) = &mut self.lines else { return Ok(None) };
-        if !read_line(lines, &mut self.text).map_err(|error| format!("line {line}: {error}"))? {
+        if !lines.read(&mut self.text).map_err(|error| format!("line {line}: {error}"))? {
             return Ok(None);
         }
         let (time, value) = match self.trace.quantity {
@@ -306,7 +354,7 @@ impl Reader {
         match found {
             Ok(found) => found.map(|(at, value)| (self.base.saturating_add(at), value)),
             Err(why) => {
-                self.failed = Some(format!("{}: {why}", self.trace.file.display()));
+                self.failed = Some(format!("{}: {why}", self.trace.source));
                 None
             }
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use lastmile::endpoint::{Decision, Endpoint, any};
 use lastmile::node::{Flow, Node, PortId};
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
@@ -21,7 +22,6 @@ use crate::network::link::{Events, Link};
 use crate::network::tcp::{Ends, Receiver, Sender};
 use crate::network::traffic::{Sink, Source, SourceConfig};
 use crate::network::wlan::Medium;
-use crate::rng::Stream;
 
 /// Occupant of a host.
 pub enum Attach {

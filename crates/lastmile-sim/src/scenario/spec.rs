@@ -3,6 +3,7 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use lastmile::node::PortId;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
@@ -11,7 +12,6 @@ use crate::network::link::LinkConfig;
 use crate::network::tcp::{App, TcpConfig};
 use crate::network::traffic::{Arrivals, Lengths, OnOff};
 use crate::network::wlan::WlanConfig;
-use crate::rng::Stream;
 
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! PIE against ns-3 3.37's `PieQueueDisc`: `pie_ns3.txt` says which settings, and how it was run.
 
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, Target};
@@ -7,7 +8,6 @@ use lastmile_sim::network::link::{Link, LinkConfig, LinkCounters, QueueLimit};
 use lastmile_sim::network::queue::{Discipline, Pie};
 use lastmile_sim::network::tcp::{App, TcpConfig};
 use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
-use lastmile_sim::rng::Stream;
 
 use crate::common::tcp::{dumbbell_over, ns2_link, seconds};
 

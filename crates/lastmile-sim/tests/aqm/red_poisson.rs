@@ -2,13 +2,13 @@
 //! If bytes count, large packets are dropped in proportion to their size.
 
 use lastmile::node::Flow;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, Target};
 use lastmile_sim::network::link::{Link, LinkConfig};
 use lastmile_sim::network::queue::Discipline;
 use lastmile_sim::network::traffic::{Arrivals, Sink, Source, SourceConfig};
-use lastmile_sim::rng::Stream;
 
 use super::red_cell::Cell;
 

@@ -1,5 +1,6 @@
 //! TCP over classic RED in sixty settings, against ns-2 2.35: `red_ns2.txt` says which, and how it was run.
 
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, Target};
@@ -7,7 +8,6 @@ use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::network::queue::Discipline;
 use lastmile_sim::network::tcp::{App, Recovery, TcpConfig};
 use lastmile_sim::network::traffic::{Sink, Source, SourceConfig};
-use lastmile_sim::rng::Stream;
 
 use super::red_cell::Cell;
 use crate::common::tcp::{Dumbbell, dumbbell_over, ends, ns2_link, seconds};

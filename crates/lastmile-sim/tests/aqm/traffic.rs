@@ -1,10 +1,10 @@
 //! Traffic: on/off sources against ns-2 2.35's, and all sources against the laws that they are called after.
 
 use lastmile::node::Output;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::traffic::{Arrivals, Lengths, OnOff, Source, SourceConfig};
-use lastmile_sim::rng::Stream;
 
 const SECONDS: u64 = 4_000;
 

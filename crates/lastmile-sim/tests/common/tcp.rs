@@ -1,6 +1,7 @@
 //! TCP connections over chains of links, and independent loss.
 
 use lastmile::node::Flow;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
 use lastmile_sim::network::element::Element;
@@ -8,7 +9,6 @@ use lastmile_sim::network::engine::{Engine, NodeId, RouterId, Target};
 use lastmile_sim::network::link::{Link, LinkConfig, QueueLimit};
 use lastmile_sim::network::loss::{Bernoulli, Loss};
 use lastmile_sim::network::tcp::{App, Ends, Receiver, ReceiverCounters, Sender, SenderCounters, TcpConfig};
-use lastmile_sim::rng::Stream;
 
 /// Loses each packet with the same probability.
 pub fn lossy(rate: f64, seed: u64) -> Element {

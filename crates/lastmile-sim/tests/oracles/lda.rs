@@ -1,7 +1,7 @@
 //! LDA, one flow over the ready scenarios `wlh` and `wb`, their channel made independent losses of 7.8 %, against
 //! ns-2's means of ten seeds: 200 s from 22 s on.
 
-use lastmile_sim::rng::Stream;
+use lastmile::rng::Stream;
 
 use crate::rig::{NS2, Rig, mean};
 use crate::table::{Table, Within};

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use lastmile_sim::rng::Stream;
+use lastmile::rng::Stream;
 
 use crate::rig::{Rig, mean, ns2_tcp};
 use crate::table::{Table, Within};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use lastmile::time::{Span, Time};
 use lastmile_sim::monitor::accounting::Watched;
-use lastmile_sim::network::trace::{Trace, TraceForm};
+use lastmile_sim::network::trace::{Source, Trace, TraceForm};
 use lastmile_sim::scenario::{Override, Scenario, build};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scenarios/traces");
@@ -57,7 +57,10 @@ fn times_and_rates() {
 
 #[test]
 fn what_a_trace_offers_is_the_links_truth() {
-    let open = |file: &str, form| Arc::new(Trace::open(&Path::new(FOLDER).join(file), form, true).unwrap());
+    let open = |file: &str, form| {
+        let file = Source::File(Path::new(FOLDER).join(file));
+        Arc::new(Trace::open(file, form, true).unwrap())
+    };
     let ms = 1_000_000;
     let four = open("four.mahi", TraceForm::Mahimahi);
     for (from, to, bits) in [(0, 20, 4.0), (0, 10, 3.0), (10, 25, 3.0), (5, 105, 20.0), (7, 7, 4.0)] {
@@ -117,6 +120,9 @@ fn a_station_that_a_trace_drives_does_what_the_same_list_makes_it_do() {
         let driven = outcome(&text.replace("FILE", file));
         assert_eq!(driven, outcome(&text.replace(trace, &list)), "{file}");
         assert!(driven.0 < still.0, "{file}: {} of {}", driven.0, still.0);
+        let lines = std::fs::read_to_string(format!("{FOLDER}/{file}")).unwrap();
+        let within = text.replace("file = \"FILE\"", &format!("lines = \"\"\"{lines}\"\"\""));
+        assert_eq!(driven, outcome(&within), "{file}");
         // Without repetition the last value stays.
         let once = outcome(&text.replace("FILE\"", &format!("{file}\", repeat = false")));
         assert_eq!(once, outcome(&text.replace(trace, &format!("schedule = [{{ at = \"0 s\", {first} }}]"))));
@@ -125,9 +131,7 @@ fn a_station_that_a_trace_drives_does_what_the_same_list_makes_it_do() {
 
 #[test]
 fn bad_traces_are_refused() {
-    let dir = std::env::temp_dir().join(format!("lastmile-traces-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    for (number, (text, form, why)) in [
+    for (text, form, why) in [
         ("", TraceForm::Mahimahi, "nothing stands in it"),
         ("0\n", TraceForm::Mahimahi, "must last for some time"),
         ("5\n4\n", TraceForm::Mahimahi, "line 2: earlier than the line before"),
@@ -138,14 +142,8 @@ fn bad_traces_are_refused() {
         ("s,Mbit/s\n1,2\n", TraceForm::Csv, "begins with the time 0"),
         ("s,Mbit/s\n0,-2\n1,1\n", TraceForm::Csv, "line 2: -2000000 is out of range"),
         ("s,dB\n0,1e9\n", TraceForm::Csv, "out of range"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let file = dir.join(number.to_string());
-        std::fs::write(&file, text).unwrap();
-        let error = Trace::open(&file, form, true).unwrap_err();
+    ] {
+        let error = Trace::open(Source::Lines(text.as_bytes().into()), form, true).unwrap_err();
         assert!(error.contains(why), "{text:?}: {error}");
     }
-    std::fs::remove_dir_all(&dir).unwrap();
 }

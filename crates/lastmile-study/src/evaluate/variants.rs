@@ -2,11 +2,11 @@
 
 use lastmile::node::Ecn;
 use lastmile::options::Given;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile_sim::network::link::Change;
 use lastmile_sim::network::loss::{Bernoulli, Loss};
 use lastmile_sim::network::queue::Discipline;
-use lastmile_sim::rng::Stream;
 use lastmile_sim::scenario::Scenario;
 
 use super::cases::Tested;

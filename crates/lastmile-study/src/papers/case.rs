@@ -17,17 +17,26 @@ pub struct Case {
     pub scenario: &'static str,
     /// Keys of the scenario and the values that replace theirs.
     pub set: Vec<(String, String)>,
+    /// Programs in its hosts: a host's name and the words of a command, in which `{HOST}` stands for a host's address and `lastmile` for
+    /// this program. Such a case runs in the lab alone, until the last of them ends.
+    pub programs: Vec<(&'static str, Vec<String>)>,
 }
 
 impl Case {
     /// The scenario of that name as it is.
     pub fn new(scenario: &'static str) -> Case {
-        Case { scenario, set: Vec::new() }
+        Case { scenario, set: Vec::new(), programs: Vec::new() }
     }
 
     /// With that key of the scenario replaced.
     pub fn set(mut self, key: impl Into<String>, value: impl ToString) -> Case {
         self.set.push((key.into(), value.to_string()));
+        self
+    }
+
+    /// With one more program in that host.
+    pub fn program<W: ToString>(mut self, host: &'static str, words: impl IntoIterator<Item = W>) -> Case {
+        self.programs.push((host, words.into_iter().map(|word| word.to_string()).collect()));
         self
     }
 

@@ -16,6 +16,7 @@ use crate::fleet::Fleet;
 
 mod case;
 mod claim;
+mod ecnprobe;
 mod item;
 #[cfg(feature = "lab")]
 mod lab;
@@ -27,6 +28,7 @@ mod simulate;
 mod tfrc_probe;
 mod vtp;
 mod watch;
+mod wbest;
 
 pub use case::{Case, Lines, Numbers};
 use claim::Without;
@@ -34,10 +36,11 @@ pub use claim::{Bar, Claim, Part, Parts, Stated, Verdict};
 pub use item::{How, Item, Made, Number, Row, Shown, each, means};
 pub use paper::{Paper, Run, topology};
 pub use results::{Middle, Results};
-pub use watch::{Seen, Watch};
+pub use watch::{Passed, Seen, Watch};
 
 /// All papers.
-pub static PAPERS: Registry<Paper> = Registry::new(&[&lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER]);
+pub static PAPERS: Registry<Paper> =
+    Registry::new(&[&ecnprobe::PAPER, &lda::PAPER, &tfrc_probe::PAPER, &vtp::PAPER, &wbest::PAPER]);
 
 /// Runs of each case in the simulator, unless a request or an item says otherwise.
 const RUNS: u64 = 10;
@@ -83,7 +86,7 @@ pub fn reproduce(
     let results = match request.world {
         World::Sim => {
             let cases = how_often(&chosen, request.runs, |made| made.sim);
-            let seeds = request.runs.unwrap_or(RUNS);
+            let seeds = request.runs.unwrap_or_else(|| of_most(&cases));
             let Some(results) = Results::simulate(paper, cases, seeds, fleet, audience)? else {
                 return Ok(None);
             };
@@ -127,6 +130,12 @@ fn chosen<'a>(items: &'a [Item], request: &Request) -> Result<Vec<&'a Item>> {
         }
     };
     request.items.iter().map(find).collect()
+}
+
+/// Number of runs that most cases have.
+fn of_most(cases: &BTreeMap<Case, u64>) -> u64 {
+    let count = |runs: u64| cases.values().filter(|other| **other == runs).count();
+    cases.values().copied().max_by_key(|&runs| count(runs)).unwrap_or(RUNS)
 }
 
 /// Number of runs of each case: as asked for, or as the item needs that has most of it.

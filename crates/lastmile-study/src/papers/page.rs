@@ -23,7 +23,7 @@ pub fn page(document: &Value) -> String {
         esc(&of("paper")),
         esc(&of("citation"))
     );
-    body += "<p class=\"soft\">Means over the runs with their 95 % intervals (99 % where a column says ci99); the paper's own numbers beside.</p>\n";
+    body += "<p class=\"soft\">Means over the runs, or medians where an item says so, with their 95 % intervals (99 % where a column says ci99); the paper's own numbers beside.</p>\n";
     let list = |key: &str| {
         document.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
     };

@@ -34,6 +34,8 @@ pub struct Paper {
     pub numbers: &'static str,
     /// Observation during a run; nothing if the end of the run tells all.
     pub watch: Option<Watch>,
+    /// True if its runs are measurements: a run ends once these have, and no truth is found beside them.
+    pub measures: bool,
     /// Numbers of a run.
     pub measure: fn(&Run<'_>) -> Numbers,
     /// Lines drawn of each case's first run.
@@ -58,7 +60,15 @@ impl Paper {
     /// A case as a command that runs it.
     pub(super) fn command(&self, case: &Case) -> String {
         let set: Vec<_> = case.set.iter().map(|(key, value)| format!(" --set '{key}={value}'")).collect();
-        format!("lastmile sim {}/{}.toml{}", self.folder, case.scenario, set.concat())
+        let (file, set) = (format!("{}/{}.toml", self.folder, case.scenario), set.concat());
+        let word = |word: &String| if word.contains(' ') { format!("'{word}'") } else { word.clone() };
+        let words = |words: &[String]| words.iter().map(word).collect::<Vec<_>>().join(" ");
+        let programs = case.programs.iter().map(|(host, each)| format!(" --in {host} -- {}", words(each)));
+        let programs: Vec<_> = programs.collect();
+        match programs.is_empty() {
+            true => format!("lastmile sim {file}{set}"),
+            false => format!("lastmile lab {file}{set}{}", programs.concat()),
+        }
     }
 
     /// The scenario file of a case.

@@ -34,6 +34,12 @@ impl Results {
         values
     }
 
+    /// Two numbers of a case, of the runs that have both.
+    pub fn both(&self, case: &Case, [one, other]: [&str; 2]) -> Vec<(f64, f64)> {
+        let runs = self.runs.get(case).map(Vec::as_slice).unwrap_or_default();
+        runs.iter().filter_map(|run| Some((*run.get(one)?, *run.get(other)?))).collect()
+    }
+
     /// A line of its first run; nothing of one that was not drawn.
     pub fn line(&self, case: &Case, name: &str) -> Vec<(f64, Mean)> {
         let points = self.lines.get(case).and_then(|lines| lines.get(name)).into_iter().flatten();

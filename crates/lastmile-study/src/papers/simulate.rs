@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lastmile::time::Span;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
@@ -19,18 +20,19 @@ impl Results {
     /// Runs every case so often in the simulator, with seeds from 1; `seeds` is how often most are. A shard has no results.
     pub(crate) fn simulate(
         paper: &Paper,
-        cases: BTreeMap<Case, u64>,
+        mut cases: BTreeMap<Case, u64>,
         seeds: u64,
         fleet: &Fleet,
         audience: &Audience,
     ) -> Result<Option<Results>> {
+        cases.retain(|case, _| case.programs.is_empty());
         let all = checked(paper, cases.keys().cloned().collect())?;
         let often: Vec<u64> = all.iter().filter_map(|(case, _)| cases.get(case).copied()).collect();
         let texts: Vec<_> = all.iter().map(|(case, _)| (paper.command(case), paper.text(case))).collect();
         let title = format!("runs of {}", paper.name);
         let runs = by_seed(&title, &often, &texts, fleet, audience, |case, seed| {
             let (case, scenario) = &all[case];
-            let (notes, hooks) = hooks(paper);
+            let (notes, hooks) = hooks(paper, scenario);
             let run = scenarios::simulated(scenario, seed, hooks, audience)
                 .map_err(|error| error.of(format!("{}, seed {seed}", paper.command(case))))?;
             let (found, network, events) = (&run.found, &run.network, &run.events[..]);
@@ -48,11 +50,15 @@ impl Results {
     }
 }
 
+/// A run goes on so long after its measurements.
+const LINGER: Span = Span::from_millis(100);
+
 /// Hooks of a paper's watch, and its notes.
-pub(super) fn hooks(paper: &Paper) -> (Notes, Hooks) {
+pub(super) fn hooks(paper: &Paper, scenario: &Scenario) -> (Notes, Hooks) {
     let notes = Notes::default();
     let hooks = paper.watch.map_or_else(Hooks::default, |watch| watch.hooks(&notes));
-    (notes, hooks)
+    let linger = (paper.measures && !scenario.conversations().is_empty()).then_some(LINGER);
+    (notes, Hooks { linger, without_truths: paper.measures, ..hooks })
 }
 
 /// The cases, each once, with their scenarios: an error in one is found before any is run. Those that take longest

@@ -1,6 +1,6 @@
 //! A path from a seed: every feature draws from a stream of its own, so that a path without it keeps all others.
 
-use lastmile_sim::rng::Stream;
+use lastmile::rng::Stream;
 
 /// Rates of hops, bit/s.
 const RATES: (f64, f64) = (0.5e6, 200e6);

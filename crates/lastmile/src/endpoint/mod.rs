@@ -14,6 +14,8 @@ use crate::time::Time;
 mod host;
 pub mod iperf3;
 mod shares;
+mod token;
+pub mod traffic;
 pub use host::{Decided, Endpoints};
 
 /// Declares what each role decides as one type.

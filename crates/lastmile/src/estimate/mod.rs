@@ -31,6 +31,7 @@ mod tight_link;
 pub mod trains;
 mod wbest_capacity;
 mod wbest_config;
+pub mod wbest_errors;
 mod wbest_fluid;
 
 pub use all::{ALL, AllConfig, Expanded};

@@ -6,7 +6,7 @@
 //! constants are the program's unless the text says otherwise.
 //!
 //! The mean of the latest eleven chirps moves the range, three in a row, if it is at an end of it, and a new range begins a new mean. The run ends in time, or when
-//! P90 - P10 of these chirps is less than a fifth of their mean (WBest, section III).
+//! P90 - P10 of these chirps is less than a fifth of their mean, or than a given rate (WBest, section III).
 //!
 //! **Ours.** Delays count in steps of 1 us, as the program's stamps do, and of more where stamps are less certain or clocks may
 //! differ by more within a chirp (100 ppm): else delays rise on any path.
@@ -45,6 +45,10 @@ crate::options! {
         window: usize [1..=1_000] = 11, "pathChirp 2.4.1: 11";
         /// The run ends once P90 - P10 of these is less than this share of their mean; 0: in time alone
         converged: f64 [0.0..=1.0] = 0.2, "WBest: a fifth";
+        /// The same as a rate, instead of a share
+        converged_below: Option<Rate> [Rate::ip(1_000)..=Rate::ip(1_500_000_000)] = None, "WBest: about 6 Mbit/s";
+        /// P90 - P10 is of so many of the latest means, in place of single chirps
+        means: Option<usize> [2..=1_000] = None, "WBest: the estimates that the program prints";
         /// Time of chirps and pauses after which the run ends
         max_span: Span [Span::from_secs(1)..=Span::from_secs(600)] = Span::from_secs(30), "ECNProbe: 25 s; pathChirp 2.4.1: 600 s";
         /// Do as the program: steps of 1 us, no look at buckets, fair queues and batches
@@ -156,6 +160,8 @@ pub struct Pathchirp {
     high: f64,
     load: f64,
     latest: Latest,
+    /// The latest means, if their spread counts.
+    means: Option<Latest>,
     /// Means in a row near the lower and the upper end of the range.
     near: [u32; 2],
     /// Rate of the guard's burst, in bit/s.
@@ -180,6 +186,7 @@ impl Pathchirp {
             high: config.high.bits_per_second() as f64,
             load: config.average_load.bits_per_second() as f64,
             latest: Latest::new(config.window),
+            means: config.means.map(Latest::new),
             near: [0; 2],
             capacity: 0.0,
             noise: Span::ZERO,
@@ -325,8 +332,12 @@ impl Estimator for Pathchirp {
         self.met += usize::from(one.met);
         self.latest.push(one.rate);
         let Some(mean) = self.latest.mean() else { return };
-        let spread = self.latest.spread().filter(|_| self.latest.is_full());
-        let converged = spread.is_some_and(|spread| spread < self.config.converged * mean);
+        self.means.iter_mut().for_each(|means| means.push(mean));
+        let spread_of = self.means.as_ref().unwrap_or(&self.latest);
+        let spread = spread_of.spread().filter(|_| spread_of.is_full());
+        let below = self.config.converged_below.map(|rate| rate.bits_per_second() as f64);
+        let below = below.unwrap_or(self.config.converged * mean);
+        let converged = spread.is_some_and(|spread| spread < below);
         let (low, high) = (self.low, self.high);
         self.adapt(mean);
         if over || converged && (low, high) == (self.low, self.high) && self.near == [0; 2] {
@@ -420,6 +431,22 @@ mod tests {
         let mut tool = Pathchirp::new(PathchirpConfig::default(), Conditions::exact(1));
         (0..3).for_each(|_| tool.adapt(10e6));
         assert!((tool.low / (1e7 / 7.0) - 1.0).abs() < 1e-9 && (tool.load / (2e7 / 70.0) - 1.0).abs() < 1e-9);
+    }
+
+    /// All chirps say the same, so that eleven in a row are enough where any spread is below the limit: a tool that no share could end.
+    #[test]
+    fn a_limit_of_the_spread_ends_the_run_in_place_of_a_share() {
+        let config = |converged_below| PathchirpConfig {
+            converged: 0.0,
+            converged_below,
+            ..PathchirpConfig::default()
+        };
+        let chirps = |below: Option<Rate>| run(config(below), 30.0).1.len();
+        let (with, without) = (chirps(Some(Rate::ip(1_000_000))), chirps(None));
+        assert!(with < without && with <= 15, "{with}, {without}");
+        // A mean after each chirp: 25 of them are 25 chirps, behind the burst of the guard.
+        let of_means = PathchirpConfig { means: Some(25), ..config(Some(Rate::ip(6_000_000))) };
+        assert_eq!(run(of_means, 30.0).1.len(), 26);
     }
 
     #[test]

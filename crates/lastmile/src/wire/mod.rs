@@ -23,6 +23,7 @@
 //! | send time in RTP packets, report of TFRC's receiver | ours, in RFC 8285's and RFC 3550's frames |
 //! | NACKs and the packets that are sent again | RFC 4585, 6.2.1; RFC 4588, 4 |
 //! | control connection and datagrams of iperf3 | its sources, [`iperf3`] |
+//! | generated traffic and its sink | ours, [`traffic`] |
 //!
 //! The two drafts were read through the quotations in the conformance documents of `stamp-suite` 1.0.0, which
 //! names the first one RFC 10052; the RFC texts through their public copies. `stamp-suite` and scapy are the
@@ -68,6 +69,7 @@ mod stamp;
 mod standard;
 mod tfrc;
 mod tlv;
+pub mod traffic;
 
 pub use auth::{HmacKey, MIN_KEY_LEN, TAG_LEN, TlvIntegrity};
 pub use build::{PacketBuilder, Padding};

@@ -74,7 +74,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     } else {
         let longest = args.max_seconds.map(Duration::from_secs_f64);
         let (prepare, series) = (hooks.prepare, hooks.series);
-        let config = ProgramsConfig { seed, prepare, series, apart: args.json, input: true, longest };
+        let config =
+            ProgramsConfig { seed, prepare, series, apart: args.json, quiet: false, input: true, longest };
         run_programs(&scenario, &programs, config, signals::stop()).map_err(blame)?
     };
     let interrupted = signals::stopped();

@@ -1,6 +1,7 @@
 //! Packets that the engine holds, and the moment at which it calls itself stuck.
 
 use lastmile::node::{Datagram, Flow, Input, Node, Output, PortId, Transmit, TransmitId};
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
@@ -8,7 +9,6 @@ use super::{Engine, EngineError, STUCK_AFTER, Target};
 use crate::network::element::Element;
 use crate::network::link::{Change, Link, LinkConfig, QueueLimit};
 use crate::network::traffic::{Sink, Source, SourceConfig};
-use crate::rng::Stream;
 use crate::scenario::{BUILTIN, build, builtin};
 
 /// Every packet is in one place: the slab holds the packets that links have under way, and no others.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use lastmile::rng::Stream;
+
 use super::ring::UnderWay;
 use crate::network::jitter::Jitter;
-use crate::rng::Stream;
 
 /// Packets that have propagated and are kept back, by arrival time.
 #[derive(Debug)]

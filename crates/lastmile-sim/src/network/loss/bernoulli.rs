@@ -2,9 +2,10 @@
 
 use serde::Deserialize;
 
+use lastmile::rng::Stream;
+
 use super::{Air, Parameters, State};
 use crate::network::config_error::{ConfigError, probability};
-use crate::rng::Stream;
 use crate::text;
 
 /// Losses that know nothing of each other.

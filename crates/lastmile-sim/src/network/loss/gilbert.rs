@@ -3,9 +3,10 @@
 
 use serde::Deserialize;
 
+use lastmile::rng::Stream;
+
 use super::{Air, Parameters, State};
 use crate::network::config_error::{ConfigError, probability, require};
-use crate::rng::Stream;
 use crate::text;
 
 /// The Gilbert-Elliott channel. The chain starts in its stationary state and moves after each packet.

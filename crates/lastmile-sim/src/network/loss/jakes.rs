@@ -5,13 +5,13 @@
 
 use core::f64::consts::PI;
 
+use lastmile::rng::Stream;
 use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 
 use super::slots::Slots;
 use super::{Air, Covers, Parameters, State};
 use crate::network::config_error::{ConfigError, require};
-use crate::rng::Stream;
 use crate::text;
 
 /// Parameters of the fading channel; the defaults are LDA's row of high loss.

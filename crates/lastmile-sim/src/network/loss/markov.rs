@@ -1,11 +1,11 @@
 //! Two states in time, each of exponentially distributed length: VTP's error bursts.
 
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use serde::Deserialize;
 
 use super::{Air, Covers, Parameters, State};
 use crate::network::config_error::{ConfigError, probability, require};
-use crate::rng::Stream;
 use crate::text;
 
 /// A channel that is good and bad in turn, with or without packets.

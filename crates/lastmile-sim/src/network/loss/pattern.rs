@@ -1,12 +1,12 @@
 //! A recorded pattern of losses, played in a circle.
 
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use serde::Deserialize;
 
 use super::slots::Slots;
 use super::{Air, Covers, Parameters, State};
 use crate::network::config_error::{ConfigError, require};
-use crate::rng::Stream;
 use crate::text;
 
 /// A recording of lost packets, or of lost slots of time.

@@ -3,13 +3,13 @@
 //! The square root of the control law is exact. Linux and ns-3 take one step of Newton's method per drop, which brings
 //! the third drop after 50 ms instead of 70.7; 2 to 8 % more drops follow in an overload that lasts.
 
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 
 use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
 use crate::network::config_error::{ConfigError, require};
 use crate::network::lost::LossCause;
-use crate::rng::Stream;
 
 lastmile::options! {
     /// Parameters of CoDel.

@@ -1,10 +1,10 @@
 //! Drop-tail: packets that find no room are dropped. If nothing else asks for an event per dequeue, a link computes its
 //! departures beforehand, and this costs nothing.
 
+use lastmile::rng::Stream;
 use lastmile::units::Rate;
 
 use super::{Law, Parameters, Single};
-use crate::rng::Stream;
 
 lastmile::options! {
     /// No discipline beside the limit.

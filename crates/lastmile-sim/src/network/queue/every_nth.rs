@@ -1,9 +1,9 @@
 //! Drops every n-th packet that comes, whatever waits: the example of CONTRIBUTING.md.
 
+use lastmile::rng::Stream;
 use lastmile::units::Rate;
 
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
-use crate::rng::Stream;
 
 lastmile::options! {
     /// Drops every `n`th packet.

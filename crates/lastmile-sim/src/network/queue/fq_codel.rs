@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use lastmile::node::Datagram;
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 
@@ -15,7 +16,6 @@ use super::QueueLimit;
 use super::{Ahead, Codel, Fate, Fifo, Law, Parameters, Queue, Waiting, codel};
 use crate::network::config_error::ConfigError;
 use crate::network::lost::LossCause;
-use crate::rng::Stream;
 
 lastmile::options! {
     /// Parameters of FQ-CoDel (section 5.2).

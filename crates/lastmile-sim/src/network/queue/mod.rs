@@ -6,12 +6,12 @@
 
 use lastmile::node::Datagram;
 use lastmile::options::{ChoiceError, Given, Opt, OptionError, Options};
+use lastmile::rng::Stream;
 use lastmile::units::Rate;
 use serde::Deserialize;
 
 use super::lost::LossCause;
 use crate::network::config_error::ConfigError;
-use crate::rng::Stream;
 
 mod bucket;
 mod fifo;

@@ -4,11 +4,11 @@
 //! The latency is the wait of the packet that was sent last, zero where none is left behind it: the time stamps that
 //! section 4.3 allows, and what Linux and ns-3 do unless told otherwise. PIE is always active (5.3 is optional).
 
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 
 use super::{Ahead, Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
-use crate::rng::Stream;
 
 lastmile::options! {
     /// Parameters of PIE.

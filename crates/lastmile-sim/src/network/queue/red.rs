@@ -3,13 +3,13 @@
 //! section 7.
 
 use lastmile::node::Ecn;
+use lastmile::rng::Stream;
 use lastmile::units::{Bytes, Rate};
 
 use super::QueueLimit;
 use super::limit::LARGEST_IP_PACKET;
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
 use crate::network::config_error::{ConfigError, require};
-use crate::rng::Stream;
 
 lastmile::options! {
     /// Parameters of classic RED. The thresholds' unit decides what is averaged: packets, or bytes on the wire.

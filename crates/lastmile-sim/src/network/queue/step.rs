@@ -3,13 +3,13 @@
 
 use lastmile::node::Ecn;
 use lastmile::options::{Kind, OptionType, Scalar};
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 
 use super::QueueLimit;
 use super::{Fate, Fifo, Law, Parameters, Single, Verdict, Waiting};
 use crate::network::config_error::{ConfigError, require};
-use crate::rng::Stream;
 
 /// Beyond what a packet is marked, when it leaves the queue.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,13 +3,13 @@
 //! Differences from the kernel are in docs/scenarios.md.
 
 use lastmile::node::Ecn;
+use lastmile::rng::Stream;
 use lastmile::units::{Bytes, Rate};
 
 use super::QueueLimit;
 use super::limit::LARGEST_IP_PACKET;
 use super::{Ahead, Law, Parameters, Single, Verdict, Waiting};
 use crate::network::config_error::{ConfigError, require};
-use crate::rng::Stream;
 
 lastmile::options! {
     /// The line `tc qdisc add ... red`, with its names; the defaults are those of `tc` for options left out.

@@ -1,11 +1,11 @@
 //! [`App`]: the data that a sender has to send, and their times.
 
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use serde::Deserialize;
 
 use crate::network::config_error::{ConfigError, require};
-use crate::rng::Stream;
 use crate::text;
 
 /// Data that a sender has to send.

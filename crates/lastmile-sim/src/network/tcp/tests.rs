@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use lastmile::node::{Ecn, Flow, Output, Payload};
+use lastmile::rng::Stream;
 use lastmile::time::Time;
 
 use super::packet::{Ack, Blocks, Segment};
 use super::{App, Ends, Receiver, Sender};
-use crate::rng::Stream;
 
 /// A sender or a receiver, and what it has just sent.
 struct Exchange {

@@ -1,31 +1,14 @@
 //! [`Source`]: sends packets without bytes by some law of arrivals.
 
 use core::net::SocketAddr;
-use std::sync::Arc;
 
+use lastmile::arrivals::{Arrivals, Departures};
 use lastmile::node::{Datagram, Ecn, Flow, Model, Output, Payload, PortId, Transmit, TransmitId};
+use lastmile::rng::Stream;
 use lastmile::time::Time;
 use lastmile::units::{Bytes, Rate};
 
-use super::cbr::Cbr;
-use super::onoff::{OnOff, OnOffLaw};
-use super::poisson::Poisson;
-use super::trace::Trace;
 use crate::network::packets::MAX_WIRE_BYTES;
-use crate::rng::Stream;
-
-/// The law by which a source sends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Arrivals {
-    /// Equal gaps from a random phase on.
-    Cbr,
-    /// Exponential gaps.
-    Poisson,
-    /// Bursts and silences.
-    OnOff(OnOff),
-    /// As recorded; the source's rate and size do not count.
-    Trace(Arc<Trace>),
-}
 
 /// Configuration of a source.
 #[derive(Clone, Debug)]
@@ -65,68 +48,23 @@ impl Default for SourceConfig {
     }
 }
 
-#[derive(Debug)]
-enum Law {
-    Cbr(Cbr),
-    Poisson(Poisson),
-    OnOff(OnOffLaw),
-    Trace(TraceLaw),
-    /// A rate of zero: nothing until it changes.
-    Silent,
-}
-
-#[derive(Debug)]
-struct TraceLaw {
-    trace: Arc<Trace>,
-    next: usize,
-    start: u64,
-}
-
-impl Law {
-    fn new(arrivals: &Arrivals, rate: Rate, ip_size: u32, start: u64) -> Law {
-        let bits_per_second = rate.bits_per_second();
-        match arrivals {
-            Arrivals::Trace(trace) => Law::Trace(TraceLaw { trace: Arc::clone(trace), next: 0, start }),
-            _ if bits_per_second == 0 => Law::Silent,
-            Arrivals::Cbr => Law::Cbr(Cbr::new(bits_per_second, ip_size)),
-            Arrivals::Poisson => Law::Poisson(Poisson::new(bits_per_second, ip_size)),
-            Arrivals::OnOff(config) => Law::OnOff(OnOffLaw::new(*config, bits_per_second, ip_size)),
-        }
-    }
-
-    /// The first departure from `start` on.
-    fn first(&mut self, start: u64, random: &mut Stream) -> u64 {
-        let wait = match self {
-            Law::Cbr(cbr) => cbr.phase(random),
-            Law::Poisson(poisson) => poisson.gap(random),
-            Law::OnOff(on_off) => on_off.phase(random),
-            Law::Trace(trace) => trace.trace.packets().first().map_or(u64::MAX, |p| p.0.as_nanos() as u64),
-            Law::Silent => u64::MAX,
-        };
-        start.saturating_add(wait)
-    }
-}
-
 /// A source of traffic. Sends by port 0.
 #[derive(Debug)]
 pub struct Source {
-    law: Law,
-    random: Stream,
-    next: u64,
-    start: u64,
-    stop: u64,
+    departures: Departures,
+    start: Time,
+    stop: Time,
     sent: u64,
     template: Datagram,
-    ip_size: u32,
     arrivals: Arrivals,
     /// Rates to come, the next one last.
-    changes: Vec<(u64, Rate)>,
+    changes: Vec<(Time, Rate)>,
 }
 
 impl Source {
     /// A source with its own random numbers.
-    pub fn new(config: SourceConfig, mut random: Stream) -> Source {
-        let ip_size = config.ip_size.0.clamp(1, MAX_WIRE_BYTES) as u32;
+    pub fn new(config: SourceConfig, random: Stream) -> Source {
+        let ip_size = Bytes(config.ip_size.0.clamp(1, MAX_WIRE_BYTES));
         let template = Datagram {
             from: config.from,
             to: config.to,
@@ -136,28 +74,16 @@ impl Source {
             hop_limit: 64,
             payload: Payload::Model(Model::default()),
         };
-        let start = config.start.as_nanos();
-        let mut law = Law::new(&config.arrivals, config.rate, ip_size, start);
-        let next = law.first(start, &mut random);
-        Source {
-            law,
-            random,
-            next,
-            start,
-            stop: config.stop.as_nanos(),
-            sent: 0,
-            template,
-            ip_size,
-            arrivals: config.arrivals,
-            changes: Vec::new(),
-        }
+        let SourceConfig { arrivals, rate, start, stop, .. } = config;
+        let departures = Departures::new(&arrivals, rate, ip_size, start, random);
+        Source { departures, start, stop, sent: 0, template, arrivals, changes: Vec::new() }
     }
 
     /// The same with other rates from some times on; zero is a pause. A trace has no rate to change.
     pub fn with_changes(mut self, mut changes: Vec<(Time, Rate)>) -> Source {
         if !matches!(self.arrivals, Arrivals::Trace(_)) {
             changes.sort_by_key(|change| core::cmp::Reverse(change.0));
-            self.changes = changes.into_iter().map(|(at, rate)| (at.as_nanos(), rate)).collect();
+            self.changes = changes;
             self.change();
         }
         self
@@ -172,49 +98,26 @@ impl Source {
     #[inline]
     fn change(&mut self) {
         while let Some(&(at, rate)) = self.changes.last()
-            && at <= self.next
+            && at <= self.departures.next()
         {
             self.changes.pop();
-            let from = at.max(self.start);
-            self.law = Law::new(&self.arrivals, rate, self.ip_size, from);
-            self.next = self.law.first(from, &mut self.random);
+            self.departures.change(&self.arrivals, at.max(self.start), rate);
         }
-    }
-
-    /// The departure after this one, and this one's size.
-    #[inline]
-    fn advance(&mut self) -> u32 {
-        // A gap of no time (an absurd rate) would send for ever at one moment.
-        let gap = match &mut self.law {
-            Law::Cbr(cbr) => cbr.gap(),
-            Law::Poisson(poisson) => poisson.gap(&mut self.random),
-            Law::OnOff(on_off) => on_off.gap(&mut self.random),
-            Law::Trace(law) => {
-                let packets = law.trace.packets();
-                let size = packets.get(law.next).map_or(self.ip_size, |packet| packet.1.0 as u32);
-                law.next += 1;
-                let next = packets.get(law.next).map(|packet| packet.0.as_nanos() as u64);
-                self.next = next.map_or(u64::MAX, |offset| law.start.saturating_add(offset));
-                return size;
-            }
-            Law::Silent => u64::MAX,
-        };
-        self.next = self.next.saturating_add(gap.max(1));
-        self.change();
-        self.ip_size
     }
 
     /// The next packet, or when that leaves.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Output {
-        if self.next >= self.stop {
+        let next = self.departures.next();
+        if next >= self.stop {
             return Output::Wait(None);
         }
-        if self.next > now.as_nanos() {
-            return Output::Wait(Some(Time::from_nanos(self.next)));
+        if next > now {
+            return Output::Wait(Some(next));
         }
-        let words = [self.sent, self.next, 0, 0];
-        let ip_size = self.advance();
+        let words = [self.sent, next.as_nanos(), 0, 0];
+        let ip_size = self.departures.take().0 as u32;
+        self.change();
         self.sent += 1;
         // Field by field: a clone would look for a heap payload that is never there.
         let Datagram { from, to, flow, ecn, dscp, hop_limit, .. } = self.template;
@@ -226,6 +129,10 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use lastmile::arrivals::Trace;
+
     use super::*;
 
     fn second(s: u64) -> Time {

@@ -4,11 +4,11 @@
 //! colliding frames are not modelled. Responses (ACK, CTS) are taken to arrive: they are short and go at a
 //! lower rate than what they answer.
 
+use lastmile::rng::Stream;
 use lastmile::time::Time;
 
 use super::config::{ChannelConfig, WlanConfig};
 use super::phy::{Modulation, PhyRate};
-use crate::rng::Stream;
 
 /// Thermal noise in 1 Hz at 290 K.
 const THERMAL_DBM_PER_HZ: f64 = -173.975;

@@ -22,6 +22,10 @@ pub struct DirectionCounters {
     pub lost_handoff: u64,
     /// Transmissions; an aggregate is one.
     pub transmissions: u64,
+    /// Transmissions that repeat one, or its request to send.
+    pub retries: u64,
+    /// Sum of the rates of its transmissions of data, kbit/s.
+    pub rates_kbps: u64,
     /// Transmissions that collided.
     pub collisions: u64,
     /// Frames transmitted; an aggregate has many.

@@ -1,5 +1,6 @@
 //! One direction between a client and its access point: its rates, its noise, and what changes of both.
 
+use lastmile::rng::Stream;
 use lastmile::time::Time;
 
 use super::channel::Channel;
@@ -7,7 +8,6 @@ use super::counters::DirectionCounters;
 use super::phy::PhyRate;
 use super::rate::Controller;
 use super::schedule::Schedule;
-use crate::rng::Stream;
 
 /// One direction of one association.
 #[derive(Debug)]

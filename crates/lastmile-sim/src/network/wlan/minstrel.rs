@@ -6,7 +6,7 @@
 
 use lastmile::time::Time;
 
-use crate::rng::Stream;
+use lastmile::rng::Stream;
 
 /// Interval between rankings, ns.
 const INTERVAL_NS: u64 = 100_000_000;

@@ -5,6 +5,7 @@
 //! open follow the latter authors' code for ns-3 (3.37). This decides the throughput of stations that collide: five
 //! that saturate the channel fall to the slowest rate.
 
+use lastmile::rng::Stream;
 use lastmile::time::Time;
 use lastmile::units::Rate;
 
@@ -13,7 +14,6 @@ use super::config::WlanConfig;
 use super::minstrel::{Candidate, Minstrel};
 use super::phy::Phy;
 use super::rates::{Modulation, PhyRate};
-use crate::rng::Stream;
 
 /// Successes in a row after which the next rate is tried.
 const SUCCESSES: u32 = 10;

@@ -1,5 +1,6 @@
 //! From a checked configuration to the parts of a [`Medium`](super::Medium).
 
+use lastmile::rng::Stream;
 use lastmile::time::Span;
 use lastmile::units::Bytes;
 
@@ -14,7 +15,6 @@ use super::schedule::Schedule;
 use super::station::Station;
 use crate::network::ConfigError;
 use crate::network::loss::Fading;
-use crate::rng::Stream;
 
 /// Clients of one WLAN: each takes two ports.
 const MAX_CLIENTS: usize = 2_000;

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use lastmile::node::Datagram;
+use lastmile::rng::Stream;
 
 use crate::network::link::Waits;
-use crate::rng::Stream;
 
 /// A packet in a station's queue.
 #[derive(Debug)]

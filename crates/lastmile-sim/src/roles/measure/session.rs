@@ -8,6 +8,7 @@ use lastmile::endpoint::measure::{
 };
 use lastmile::estimate::{Conditions, Estimator, build};
 use lastmile::report::{Direction, StreamRecord};
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 
 use super::Found;
@@ -16,7 +17,6 @@ use super::outcome::{found, outcomes};
 use super::truth::PathTruth;
 use crate::monitor::sent::Sent;
 use crate::network::brought::Brought;
-use crate::rng::Stream;
 use crate::roles::{Ended, Made, Makers, Place, Placed, Surroundings};
 use crate::scenario::roles::Conversation;
 use crate::scenario::roles::measure::{MeasureSpec, REFLECTOR_PORT, SessionSpec, sessions};
@@ -82,7 +82,8 @@ fn of(role: &str, index: usize) -> String {
 
 fn phase(seed: u64, session: &SessionSpec) -> Span {
     let mut random = Stream::new(seed, &format!("phase/{}/{}", session.from, session.to));
-    Span::from_nanos((random.unit() * 50e6) as i64)
+    let phase = Span::from_nanos((random.unit() * 50e6) as i64);
+    phase + session.start_within().scaled(random.unit())
 }
 
 fn endpoint_seed(seed: u64, role: &str) -> [u8; 32] {

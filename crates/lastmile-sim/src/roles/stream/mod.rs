@@ -7,6 +7,7 @@ use lastmile::control::Decision as Controlled;
 use lastmile::endpoint::any;
 use lastmile::endpoint::stream::{Decision, Receiver, Sender};
 use lastmile::node::Datagram;
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use lastmile::wire::{RtpPacket, is_rtcp};
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use super::{Ended, Made, Place, Placed, Role, Surroundings};
 use crate::monitor::flows;
 use crate::network::meter::udp_payload;
-use crate::rng::Stream;
 use crate::scenario::roles::stream::Streaming;
 use crate::scenario::{CountedFlow, FlowCounts, RunError, Scenario, Simulation};
 

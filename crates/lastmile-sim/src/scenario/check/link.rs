@@ -12,7 +12,7 @@ use crate::network::ConfigError;
 use crate::network::jitter::Jitter;
 use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, QueueLimit};
 use crate::network::queue::Discipline;
-use crate::network::trace::{OPPORTUNITY, Quantity, Trace, TraceConfig};
+use crate::network::trace::{OPPORTUNITY, Quantity, Source, Trace, TraceConfig};
 use crate::scenario::ScenarioError;
 use crate::scenario::raw::RawLink;
 
@@ -125,10 +125,16 @@ impl Check<'_> {
     }
 
     pub(super) fn open_trace(&self, raw: &TraceConfig, at: &str) -> Checked<Arc<Trace>> {
-        let path = self.beside(&raw.file);
-        let path = std::path::absolute(&path).unwrap_or(path);
-        let trace = Trace::open(&path, raw.kind, raw.repeat);
-        trace.map(Arc::new).map_err(|why| self.blame(at, format!("{}: {why}", path.display())))
+        let source = match (&raw.file, &raw.lines) {
+            (Some(file), None) => {
+                let path = self.beside(file);
+                Source::File(std::path::absolute(&path).unwrap_or(path))
+            }
+            (None, Some(lines)) => Source::Lines(lines.as_bytes().into()),
+            _ => return self.refuse(at, "a trace has `file` or `lines`, one of both"),
+        };
+        let trace = Trace::open(source.clone(), raw.kind, raw.repeat);
+        trace.map(Arc::new).map_err(|why| self.blame(at, format!("{source}: {why}")))
     }
 
     /// A file by its way from the scenario's folder.

@@ -28,6 +28,7 @@ pub(super) const PAPER: Paper = Paper {
     ],
     numbers: include_str!("figures.toml"),
     watch: None,
+    measures: false,
     measure: cases::measure,
     draw: |_| Lines::new(),
     items,

@@ -30,7 +30,6 @@ mod requests;
 mod row;
 mod session;
 mod stream;
-mod token;
 
 pub use budget::{Limits, TokenBucket};
 pub use event::{Cost, Decision, Each, PacketSink};

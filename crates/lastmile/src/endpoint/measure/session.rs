@@ -15,8 +15,8 @@ use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
 use super::budget::Limits;
-use super::token;
 use crate::endpoint::shares::{fair, source_prefix};
+use crate::endpoint::token;
 use crate::node::Ecn;
 use crate::time::Time;
 use crate::units::Bytes;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use lastmile::control::window::{Acked, Congestion, Window, WindowLaw};
 use lastmile::node::{Datagram, Ecn, Output, Payload};
+use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
@@ -12,7 +13,6 @@ use super::packet::{Ack, MAX_SEQ, MAX_WINDOW, Segment};
 use super::rto::RtoTimer;
 use super::scoreboard::{DUP_THRESH, Scoreboard};
 use super::{Ends, Recovery, SenderCounters, TcpConfig};
-use crate::rng::Stream;
 
 mod fine;
 mod recovery;

@@ -58,6 +58,8 @@ impl Medium {
         let rate = direction.controller.pick(Time::from_nanos(now), attempt, &mut direction.random);
         let bytes = ampdu::assemble(&own.queue, self.ampdu.as_ref(), &self.phy, rate, &mut own.on_air);
         direction.counters.transmissions += 1;
+        direction.counters.retries += u64::from(attempt > 0);
+        direction.counters.rates_kbps += u64::from(self.phy.rates()[rate].kbps);
         direction.counters.frames += own.on_air.len() as u64;
         let (first, opening) = if self.requests(rate, bytes) {
             (First::Rts, self.phy.control(rate).rts)

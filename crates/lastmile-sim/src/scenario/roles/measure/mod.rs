@@ -33,6 +33,8 @@ pub(crate) struct RawMeasure {
     direction: MeasureDirection,
     #[serde(default, deserialize_with = "text::some_not_negative")]
     start: Option<Span>,
+    #[serde(default, deserialize_with = "text::not_negative")]
+    start_within: Span,
     #[serde(default, deserialize_with = "text::some_positive")]
     every: Option<Span>,
     #[serde(default)]
@@ -82,8 +84,10 @@ pub struct MeasureSpec {
     pub method: Choice,
     /// Its direction.
     pub direction: MeasureDirection,
-    /// When it begins.
+    /// When it begins, at the earliest.
     pub start: Time,
+    /// It begins at a random time within so long.
+    pub start_within: Span,
     /// True if the lab's endpoints ask for real-time priority.
     pub realtime: bool,
     /// True if its packets are IPv6.
@@ -120,6 +124,9 @@ impl Tables for Measuring {
             let start = raw.start.unwrap_or(scenario.warm_up);
             let path = format!("{own}.start");
             check.ensure(start < scenario.duration, || (&path, "starts after the run's end"))?;
+            check.ensure(start + raw.start_within <= scenario.duration, || {
+                (format!("{own}.start_within"), "may start only after the run's end")
+            })?;
             // One session, one start: in both worlds its measurements follow one another.
             let session = measures.iter().find(|m| (m.from, m.to, m.ipv6) == (from, to, raw.ipv6));
             let first = session.map_or(Time::ZERO + start, |first| first.start);
@@ -136,6 +143,7 @@ impl Tables for Measuring {
                 method,
                 direction: raw.direction,
                 start,
+                start_within: raw.start_within,
                 realtime: raw.realtime,
                 ipv6: raw.ipv6,
             };

@@ -11,7 +11,8 @@ use crate::scenario::check::{Check, Checked};
 use crate::scenario::error::ScenarioFile;
 
 /// Keys of a measurement; the others that stand in its table are options of its method.
-const MEASURE_KEYS: [&str; 8] = ["from", "to", "method", "direction", "start", "every", "realtime", "ipv6"];
+const MEASURE_KEYS: [&str; 9] =
+    ["from", "to", "method", "direction", "start", "start_within", "every", "realtime", "ipv6"];
 
 /// Reads a table, whose other keys are the options.
 pub(super) fn read(

@@ -2,7 +2,7 @@
 
 use lastmile::estimate::AllConfig;
 use lastmile::report::Direction;
-use lastmile::time::Time;
+use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 
 use super::MeasureSpec;
@@ -35,6 +35,11 @@ impl SessionSpec {
     /// When it begins.
     pub fn start(&self) -> Time {
         self.measures.iter().map(|(spec, _)| spec.start).min().unwrap_or(Time::ZERO)
+    }
+
+    /// It begins at a random time within so long after that.
+    pub fn start_within(&self) -> Span {
+        self.measures.first().map_or(Span::ZERO, |(spec, _)| spec.start_within)
     }
 
     pub(crate) fn conversation(&self) -> Conversation {

@@ -2,8 +2,8 @@
 
 use core::str::FromStr;
 
-use lastmile::time::Span;
-use lastmile::units::Bytes;
+use crate::time::Span;
+use crate::units::Bytes;
 
 /// Packets of one trace; with more, somebody gave the wrong file.
 pub const MAX_TRACE_PACKETS: usize = 1_000_000;
@@ -16,7 +16,7 @@ pub struct Trace(Vec<(Span, Bytes)>);
 
 impl Trace {
     /// These packets, offsets never falling.
-    pub(crate) fn of(packets: Vec<(Span, Bytes)>) -> Trace {
+    pub fn of(packets: Vec<(Span, Bytes)>) -> Trace {
         Trace(packets)
     }
 

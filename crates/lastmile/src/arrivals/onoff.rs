@@ -5,7 +5,7 @@
 //! two packets per burst. Pareto bursts with a shape below two make traffic that is alike at all time scales
 //! (Willinger et al., IEEE/ACM ToN 1997); TFRC Probe's cross traffic has shape 1.9.
 
-use lastmile::time::Span;
+use crate::time::Span;
 
 use super::cbr::Cbr;
 use crate::rng::Stream;
@@ -35,9 +35,9 @@ pub struct OnOff {
 
 impl OnOff {
     /// The rate within bursts that gives that mean rate.
-    pub fn peak(&self, mean: lastmile::units::Rate) -> lastmile::units::Rate {
+    pub fn peak(&self, mean: crate::units::Rate) -> crate::units::Rate {
         let (on, off) = (self.on.as_nanos().max(1) as f64, self.off.as_nanos().max(0) as f64);
-        lastmile::units::Rate::ip(libm::round(mean.bits_per_second() as f64 * (on + off) / on) as u64)
+        crate::units::Rate::ip(libm::round(mean.bits_per_second() as f64 * (on + off) / on) as u64)
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) struct OnOffLaw {
 
 impl OnOffLaw {
     pub(super) fn new(config: OnOff, mean_bits_per_second: u64, ip_size: u32) -> OnOffLaw {
-        let peak = config.peak(lastmile::units::Rate::ip(mean_bits_per_second)).bits_per_second();
+        let peak = config.peak(crate::units::Rate::ip(mean_bits_per_second)).bits_per_second();
         let gap = f64::from(ip_size) * 8e9 / peak.max(1) as f64;
         OnOffLaw {
             config,

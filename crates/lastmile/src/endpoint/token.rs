@@ -1,4 +1,4 @@
-//! The reflector gives a peer a token; a peer that returns it has proved its address.
+//! An answering endpoint gives a peer a token; a peer that returns it has proved its address.
 //!
 //! A token holds its time of issue and a keyed hash of that time and of the peer's address and port, so that issuing and checking
 //! need no memory. The secret differs at each start of the reflector. Four rules make an overheard token useless later:

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 /// The random numbers of one component.
 ///
 /// ```
-/// use lastmile_sim::rng::Stream;
+/// use lastmile::rng::Stream;
 /// let mut a = Stream::new(1, "traffic/web");
 /// let mut b = Stream::new(1, "traffic/video");
 /// assert_ne!(a.bits(), b.bits());
