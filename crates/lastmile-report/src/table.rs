@@ -84,7 +84,7 @@ pub struct Chart {
     pub scattered: bool,
 }
 
-/// What a box with whiskers shows of some values: the 10th, 25th, 50th, 75th and 90th percentile.
+/// Quantiles of some values that a box with whiskers shows: the 10th, 25th, 50th, 75th and 90th percentile.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Spread {
     /// The lower whisker's end.

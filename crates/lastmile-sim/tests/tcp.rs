@@ -248,7 +248,7 @@ fn short_files_take_as_long_as_in_ns_2() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// Whatever the options, losses and queues: nothing is lost unseen, nothing arrives twice as new, and the
+    /// By all options, losses and queues: nothing is lost unseen, nothing arrives twice as new, and the
     /// connection goes on.
     #[test]
     fn packets_are_conserved_and_the_connection_never_stalls(

@@ -60,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the sender is held up, no span sees more than its rate, the credit and a packet.
+        /// However the sender is held up, no span sees more than its rate, the credit and a packet.
         #[test]
         fn no_span_carries_more_than_the_rate_and_the_credit(
             gaps in prop::collection::vec(0..50_000_000_i64, 2..100),

@@ -1,4 +1,4 @@
-//! Whatever arrives, every classifier answers, takes no memory for it, and says what it needs.
+//! On any arrivals every classifier answers, takes no memory for it, and says what it needs.
 
 use lastmile::classify::{Arrival, CLASSIFIERS, Discriminator, Loss, LossClass, build};
 use lastmile::options::Choice;

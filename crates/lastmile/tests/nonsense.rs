@@ -1,4 +1,4 @@
-//! Whatever the records say: no panic, an end, plans and values within bounds, and no number from stamps that were disowned.
+//! For any records: no panic, an end, plans and values within bounds, and no number from stamps that were disowned.
 
 use lastmile::estimate::{
     Conditions, Estimate, Estimator, METHODS, Outcome, Quantity, Step, StreamPlan, Value, build,

@@ -303,7 +303,7 @@ fn probed(came: &Came) -> (Vec<f64>, Vec<(f64, f64)>) {
     (capacities, hand_offs)
 }
 
-/// Whatever its source makes, a sender sends pairs of one size, and they tell the link's rate. A source that makes packets of any
+/// From any source a sender sends pairs of one size, and they tell the link's rate. A source that makes packets of any
 /// size has them filled up, and sends no more for it.
 #[test]
 fn pairs_of_media_tell_the_links_rate() {

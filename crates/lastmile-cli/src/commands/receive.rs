@@ -8,7 +8,7 @@ use super::stream::of_use;
 use crate::files::live::LiveArgs;
 use crate::roles::{self, stream, stream::receiving::Receiving};
 use crate::shell::exit::Exit;
-use crate::shell::network::{MEDIA_PORT, SocketArgs, random_seed};
+use crate::shell::network::{MEDIA_PORT, SocketArgs, random_numbers};
 use crate::shell::options::KERNEL_NOISE;
 use crate::shell::signals;
 
@@ -50,8 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let sockets = args.socket.listen(args.port)?;
     let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().to_string()).collect();
     let mut driver = args.socket.driver(sockets)?;
-    let [a, b, c, d, ..] = random_seed()?;
-    let ssrc = u32::from_be_bytes([a, b, c, d]);
+    let (ssrc, _) = random_numbers()?;
     let config = ReceiverConfig {
         feedback: args.feedback,
         epoch: driver.epoch(),

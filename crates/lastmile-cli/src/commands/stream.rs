@@ -18,7 +18,7 @@ use lastmile::wire::MAX_SCHEME_NAME;
 use crate::files::live::LiveArgs;
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
-use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_seed, resolve_at};
+use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_numbers, resolve_at};
 use crate::shell::options::{seconds, share};
 use crate::shell::signals;
 
@@ -200,11 +200,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = args.socket.driver(vec![socket])?;
-    let [a, b, c, d, seed @ ..] = random_seed()?;
-    let ssrc = u32::from_be_bytes([a, b, c, d]);
+    let (ssrc, seed) = random_numbers()?;
     let seconds = args.max_seconds.map_or(args.seconds, |most| args.seconds.min(most));
     let config = SenderConfig {
-        source: SourceConfig { seed: u64::from(seed[0]), ..args.source()? },
+        source: SourceConfig { seed, ..args.source()? },
         frame_rate: args.frame_rate,
         packet_size: args.packet_size,
         ecn: args.ecn.into(),

@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 use super::stream::EcnArg;
 use crate::shell::dscp::dscp;
 use crate::shell::exit::Exit;
-use crate::shell::network::{SocketArgs, any, random_seed, resolve_at};
+use crate::shell::log_event;
+use crate::shell::network::{SocketArgs, any, random_numbers, random_seed, resolve_at};
 use crate::shell::options::seconds;
 use crate::shell::signals;
 
@@ -209,9 +210,8 @@ fn send(args: &SendArgs) -> anyhow::Result<Option<Exit>> {
         );
     }
     let arrivals = args.arrivals(smallest)?;
-    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ..] = random_seed()?;
-    let seed = args.seed.unwrap_or(u64::from(u32::from_be_bytes([a, b, c, d])));
-    let nonce = u64::from_be_bytes([i, j, k, l, m, n, o, p]) ^ u64::from(u32::from_be_bytes([e, f, g, h]));
+    let (seed, nonce) = random_numbers()?;
+    let seed = args.seed.unwrap_or(u64::from(seed));
     let config = SourceConfig {
         peer,
         nonce,
@@ -269,7 +269,8 @@ fn lost(summary: &Summary) -> Option<u64> {
 /// The result for people.
 fn told(summary: &Summary) -> Vec<String> {
     if summary.packets == 0 {
-        return Vec::new();
+        let none = matches!(summary.ended, Ended::Done | Ended::Bytes | Ended::Stopped);
+        return Vec::from_iter(none.then(|| "sent no packet: none was due".to_owned()));
     }
     let Summary { packets, bytes, seconds, .. } = *summary;
     let rate = if seconds > 0.0 { Rate::ip((bytes as f64 * 8.0 / seconds) as u64) } else { Rate::ip(0) };
@@ -341,17 +342,16 @@ fn sink(args: &SinkArgs) -> anyhow::Result<Option<Exit>> {
         if args.json {
             return crate::shell::say(&serde_json::to_string(event).unwrap_or_default());
         }
-        let at = event.at;
         match &event.what {
-            SinkEvent::SourceFound { peer } => crate::shell::log(&format!("{at} traffic from {peer}")),
+            SinkEvent::SourceFound { peer } => log_event(&format!("traffic from {peer}")),
             SinkEvent::Counted { peer, counts } if looked_at => {
-                crate::shell::look(&format!("{at} {} packets from {peer}", counts.packets));
+                crate::shell::look(&format!("{} {} packets from {peer}", event.at, counts.packets));
             }
             SinkEvent::SourceLeft { peer, counts, seconds, goodbye } => {
                 let end = if *goodbye { "end" } else { "silence" };
                 let missing = counts.expected.saturating_sub(counts.packets);
-                crate::shell::log(&format!(
-                    "{at} {end} of {peer}: {} packets, {} in {seconds:.3} s, {missing} missing, {} out of order, {} marked",
+                log_event(&format!(
+                    "{end} of {peer}: {} packets, {} in {seconds:.3} s, {missing} missing, {} out of order, {} marked",
                     counts.packets,
                     Bytes(counts.bytes),
                     counts.disordered,
@@ -359,7 +359,7 @@ fn sink(args: &SinkArgs) -> anyhow::Result<Option<Exit>> {
                 ));
             }
             SinkEvent::TurnedAway { peer } => {
-                crate::shell::log(&format!("{at} no place for {peer}: raise --sources"));
+                log_event(&format!("no place for {peer}: raise --sources"));
             }
             _ => {}
         }

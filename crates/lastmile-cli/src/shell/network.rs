@@ -187,6 +187,12 @@ pub(crate) fn random_seed() -> anyhow::Result<[u8; 32]> {
     Ok(seed)
 }
 
+/// Two numbers that nobody can guess, from the system.
+pub(crate) fn random_numbers() -> anyhow::Result<(u32, u64)> {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = random_seed()?;
+    Ok((u32::from_be_bytes([a, b, c, d]), u64::from_be_bytes([e, f, g, h, i, j, k, l])))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

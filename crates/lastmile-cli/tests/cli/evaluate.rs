@@ -158,7 +158,7 @@ fn the_table_is_the_one_that_was() {
     let ended = evaluated(&scratch, &[]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     hold(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/evaluate.txt"), &ended.stdout);
-    // Whatever the number of cores.
+    // By any number of cores.
     assert_eq!(evaluated(&scratch, &["--threads", "1"]).stdout, ended.stdout);
 }
 

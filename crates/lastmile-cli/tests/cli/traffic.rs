@@ -123,7 +123,7 @@ fn a_source_ends_with_its_sink() {
     assert!(got.len() == 3 && got.iter().all(|packet| matches!(packet, Ok(Packet::Hello { .. }))), "{got:?}");
 }
 
-/// Whatever a stranger sends, the sink gives it no more bytes than it got, and goes on.
+/// The sink gives a stranger no more bytes than it got, by any packets, and goes on.
 #[test]
 fn a_stranger_gets_no_more_than_it_sent() {
     let sink = Sink::start(&["--sources", "2"]);

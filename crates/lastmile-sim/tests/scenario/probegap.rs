@@ -7,7 +7,7 @@ use lastmile_sim::roles::Makers;
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 
-/// What it says is left, in Mbit/s.
+/// Its answer, in Mbit/s.
 fn left(kind: &str, seed: u64) -> f64 {
     let traffic = match kind {
         "idle" => String::new(),

@@ -18,8 +18,8 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! The nonce is the source's, and every packet has it: who does not see the source's packets cannot answer in the sink's name. Numbers have
-//! network order. Each request is at least as long as its answer. What follows a packet's fields is filling.
+//! The nonce is the source's, and every packet has it: a host that does not see the source's packets cannot answer in the sink's name. Numbers
+//! have network order. Each request is at least as long as its answer. Bytes behind a packet's fields are filling.
 
 use super::private::{TOKEN_LEN, Token};
 use super::{WireError, be32, be64};

@@ -1,4 +1,4 @@
-//! Whatever the path does, a session ends, and what a record believes is true.
+//! On any path a session ends, and what a record believes is true.
 
 use lastmile::endpoint::measure::Decision;
 use lastmile::endpoint::measure::{Key, ProberConfig, Reflector, ReflectorConfig};

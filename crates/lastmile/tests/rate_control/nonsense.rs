@@ -1,4 +1,4 @@
-//! Whatever the feedback, and however late, twice, out of order or from the future: no panic, and rates that are finite,
+//! For any feedback, however late, twice, out of order or from the future: no panic, and rates that are finite,
 //! positive and within the limits; for every controller behind every classifier.
 
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Whatever bytes come.
+//! Any bytes may come.
 
 use super::*;
 

@@ -56,7 +56,7 @@ pub(super) fn differs_more(results: &Results, case: &Case, other: &Case) -> Opti
     Middle::of(&each.map(|(more, less)| more - less).collect::<Vec<_>>())
 }
 
-/// What a tool's runs cost beside another's, in percent, seed by seed.
+/// Cost of a tool's runs beside another's, in percent, seed by seed.
 pub(super) fn costs(results: &Results, tool: &Case, other: &Case, what: &str) -> Option<Middle> {
     results.share(tool, other, what)
 }

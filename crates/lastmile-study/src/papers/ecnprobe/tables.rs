@@ -157,7 +157,7 @@ pub(super) fn table_8() -> Table {
     table
 }
 
-/// What cross traffic leaves, at each layer, and how much of RED's average a ratio of marks needs.
+/// The rest that cross traffic leaves, at each layer, and how much of RED's average a ratio of marks needs.
 pub(super) fn ideals() -> Table {
     let mut table = Table::new(&[
         "cross_mbps",

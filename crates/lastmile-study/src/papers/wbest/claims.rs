@@ -253,7 +253,7 @@ fn of_the_paper() -> Vec<Claim> {
         )
         .cause(
             "Cause: most of the error is no matter of length: the capacity's own, and the rule that no gap counts as shorter than it was \
-             sent. What a longer train takes away is chance: where the capacity is told, A's deviation falls: x6",
+             sent. A longer train takes chance away: where the capacity is told, A's deviation falls: x6",
         ),
         Claim::new(
             "w12",

@@ -341,7 +341,7 @@ pub(super) fn samples() -> Table {
     table
 }
 
-/// What the paper leaves open: cases whose truth it gives, in other set-ups of the cell.
+/// Open in the paper: cases whose truth it gives, in other set-ups of the cell.
 pub(super) fn open(
     item: &'static str,
     shows: &'static str,

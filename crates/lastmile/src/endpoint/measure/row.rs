@@ -98,7 +98,7 @@ pub struct LoadRow {
     pub lost: Option<f64>,
     /// 95th percentile of the rise of its probes' delay over the least.
     pub delay_rise_seconds: Option<f64>,
-    /// What TCP flows of a scenario got meanwhile.
+    /// Goodput of a scenario's TCP flows meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp_during: Option<TcpRow>,
     /// The same after it, for up to 10 s.

@@ -123,7 +123,7 @@ impl StreamInFlight {
     /// Stamps of the other side that no clock can have shown: the time between the newest and the first that contradicts it, and
     /// the time that passed from that packet's planned departure until the report came at `now`.
     ///
-    /// Whatever the other clock's offset is, every stamp of its was made after the plan's time of that packet, or of
+    /// By any offset of the other clock, every stamp of its was made after the plan's time of that packet, or of
     /// the request for it, and before the report came: one that is so much older than the newest left no later than that.
     pub(super) fn impossible(&self, now: Time) -> Option<(Span, Span)> {
         let (stamps, resolution) = match self.direction {

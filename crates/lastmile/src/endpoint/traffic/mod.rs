@@ -20,5 +20,5 @@ use crate::time::Span;
 
 /// Interval of a sink's status.
 pub const STATUS_EVERY: Span = Span::from_secs(1);
-/// A source gives up a sink that says nothing for so long, and a sink a source.
+/// A source gives up a sink that says nothing for so long.
 pub const SILENCE: Span = Span::from_secs(3);

@@ -143,7 +143,8 @@ enum Phase {
     Hello(u32, Time),
     /// Waits for the first status.
     Open(Token, u32, Time),
-    Sending,
+    /// Sends, and opens again while its law leaves nothing to send: a sink answers no more bytes than it got.
+    Sending(Token),
     /// Waits for the last status; requests so far, when the last one left.
     Bye(Ended, u32, Time),
     Over,
@@ -176,6 +177,8 @@ pub struct Source {
     last_number: Option<u32>,
     complete: bool,
     last_heard: Time,
+    /// When the last packet left or will leave.
+    last_left: Time,
     out: VecDeque<Output<SourceEvent>>,
 }
 
@@ -203,12 +206,14 @@ impl Source {
             last_number: None,
             complete: false,
             last_heard: Time::ZERO,
+            last_left: Time::ZERO,
             out: VecDeque::new(),
         }
     }
 
     fn request(&mut self, now: Time, packet: Packet) {
         let transmit = self.transmit(TransmitId::UNTRACKED, now, packet, 0);
+        self.last_left = now;
         self.out.push_back(Output::Transmit(transmit));
     }
 
@@ -240,8 +245,8 @@ impl Source {
                 }
                 (self.last_number, self.last_heard) = (Some(number), now);
                 match *phase {
-                    Phase::Open(_, _, asked) => self.begin(now, at - asked),
-                    Phase::Sending | Phase::Bye(..) => {
+                    Phase::Open(token, _, asked) => self.begin(now, at - asked, token),
+                    Phase::Sending(_) | Phase::Bye(..) => {
                         self.counts = Some(counts);
                         let packets = self.packets;
                         self.out.push_back(Output::Event(SourceEvent::Reported { packets, counts }));
@@ -253,8 +258,8 @@ impl Source {
                         self.complete = why != Ended::Stopped;
                         self.end(why);
                     }
-                    Phase::Sending if last => self.end(Ended::Stopped),
-                    Phase::Sending if stop => self.bye(now, Ended::Stopped),
+                    Phase::Sending(_) if last => self.end(Ended::Stopped),
+                    Phase::Sending(_) if stop => self.bye(now, Ended::Stopped),
                     _ => {}
                 }
             }
@@ -262,12 +267,12 @@ impl Source {
         }
     }
 
-    fn begin(&mut self, now: Time, rtt: Span) {
+    fn begin(&mut self, now: Time, rtt: Span, token: Token) {
         let SourceConfig { arrivals, rate, packet_size, seed, lasts, peer, .. } = &self.config;
         let random = Stream::new(*seed, SourceConfig::COMPONENT);
         self.departures = Some(Departures::new(arrivals, *rate, *packet_size, now, random));
         (self.begun, self.until) = (now, now + *lasts);
-        self.phase = Phase::Sending;
+        self.phase = Phase::Sending(token);
         self.out.push_back(Output::Event(SourceEvent::SinkReady { peer: *peer, rtt }));
     }
 
@@ -317,6 +322,7 @@ impl Source {
         self.packets += 1;
         self.bytes += transmit.datagram.ip_size();
         self.planned = Some((self.planned.map_or(at, |planned| planned.0), at));
+        self.last_left = at;
         self.out.push_back(Output::Transmit(transmit));
     }
 
@@ -349,9 +355,9 @@ impl Source {
         let refused = matches!(reason, Failure::Unreachable | Failure::PortClosed) && id.is_none();
         match self.phase {
             Phase::Hello(..) | Phase::Open(..) if refused => self.end(Ended::Unreachable),
-            Phase::Sending if self.failing >= FAILURES => self.end(Ended::Unreachable),
+            Phase::Sending(_) if self.failing >= FAILURES => self.end(Ended::Unreachable),
             // The sink's port is closed: it has ended.
-            Phase::Sending | Phase::Bye(..) if reason == Failure::PortClosed => self.end(Ended::Silent),
+            Phase::Sending(_) | Phase::Bye(..) if reason == Failure::PortClosed => self.end(Ended::Silent),
             _ => {}
         }
     }
@@ -403,8 +409,13 @@ impl Source {
                 };
                 self.request(now, packet);
             }
-            Phase::Sending if now >= self.last_heard + SILENCE => self.end(Ended::Silent),
-            Phase::Sending => self.send(now),
+            Phase::Sending(_) if now >= self.last_heard + SILENCE => self.end(Ended::Silent),
+            Phase::Sending(token) => {
+                if now >= self.last_left + STATUS_EVERY {
+                    self.request(now, Packet::Open { nonce: self.config.nonce, token });
+                }
+                self.send(now);
+            }
             Phase::Bye(why, asks, asked) if now >= asked + STATUS_EVERY => {
                 if asks >= ASKS {
                     return self.end(why);
@@ -420,11 +431,11 @@ impl Source {
         match self.phase {
             Phase::Hello(_, asked) | Phase::Open(_, _, asked) => Some(asked + ANSWER),
             Phase::Bye(_, _, asked) => Some(asked + STATUS_EVERY),
-            Phase::Sending => {
+            Phase::Sending(_) => {
                 let next = self.departures.as_ref().map_or(self.until, Departures::next).min(self.until);
                 let ahead = Time::from_nanos(next.as_nanos().saturating_sub(AHEAD.as_nanos() as u64));
                 let next = if self.ending.is_some() { self.last_planned() } else { ahead };
-                Some(next.min(self.last_heard + SILENCE))
+                Some(next.min(self.last_heard + SILENCE).min(self.last_left + STATUS_EVERY))
             }
             Phase::Over => None,
         }
@@ -440,7 +451,7 @@ impl Node for Source {
             Input::Sent { id, at } => self.on_sent(id, at),
             Input::Failed { id, reason, .. } => self.on_failed(id, reason),
             Input::Interrupted if !matches!(self.phase, Phase::Over) => {
-                if matches!(self.phase, Phase::Sending) {
+                if matches!(self.phase, Phase::Sending(_)) {
                     self.request(now, Packet::Bye { nonce: self.config.nonce });
                 }
                 self.end(Ended::Interrupted);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::arrivals::{Arrivals, Departures};
+use crate::arrivals::{Arrivals, Departures, Lengths, OnOff};
 use crate::endpoint::Endpoint;
 use crate::node::{Datagram, Ecn, Failure, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::rng::Stream;
@@ -207,6 +207,27 @@ fn a_source_stops_when_the_sink_falls_silent_or_says_so() {
     assert_eq!((summary.ended, summary.bytes, summary.packets), (Ended::Bytes, 50_000, 100));
 }
 
+/// A packet each 32 s, and silences of 10 s: the sink has bytes to answer with, since the source opens again each second.
+#[test]
+fn a_slow_source_keeps_its_sink() {
+    let off = Span::from_secs(10);
+    let bursts = OnOff { lengths: Lengths::Exponential, on: Span::from_millis(100), off };
+    let slow = SourceConfig {
+        rate: Rate::ip(300),
+        packet_size: Bytes(1200),
+        lasts: Span::from_secs(100),
+        ..config(Arrivals::Cbr)
+    };
+    for config in [slow.clone(), SourceConfig { arrivals: Arrivals::OnOff(bursts), ..slow }] {
+        let seen = run(config, SinkConfig::new([1; 32]), |_, _| true, None);
+        let summary = seen.summary.unwrap();
+        assert_eq!((summary.ended, summary.complete), (Ended::Done, true), "{summary:?}");
+        assert_eq!(summary.counts.unwrap().packets, summary.packets);
+        let most = seen.statuses.windows(2).map(|two| two[1] - two[0]).max().unwrap();
+        assert!(most < Span::from_millis(2_200) && seen.gave <= seen.got, "{most}");
+    }
+}
+
 /// A status is believed only from the sink's address and with the source's nonce.
 #[test]
 fn a_stranger_cannot_answer_for_the_sink() {
@@ -301,7 +322,7 @@ fn one_network_has_half_of_the_places() {
 }
 
 proptest! {
-    /// Whatever comes, no peer gets more bytes than it sent.
+    /// No peer gets more bytes than it sent, by any sequence of packets.
     #[test]
     fn a_sink_gives_no_more_than_it_gets(
         packets in prop::collection::vec((0_u8..6, 0_u64..3, 0_usize..200, 0_u64..2_000, 0_u16..3), 1..200),

@@ -206,7 +206,7 @@ fn measure(
             hops,
             start_cpu_s: None,
         };
-        // Whatever else the machine did only adds.
+        // Other work of the machine only adds.
         if best.as_ref().is_none_or(|b| row.cpu_s_per_sim_s < b.cpu_s_per_sim_s) {
             best = Some(row);
         }
