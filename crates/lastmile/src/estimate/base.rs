@@ -97,9 +97,15 @@ impl Base {
     /// Leaves the path alone until the queue that a stream filled is empty, `least` at least: a queue drains at what is left, a quarter of the
     /// capacity or more.
     pub fn drain(&mut self, record: &StreamRecord, least: Span) {
+        self.drain_at(record, least, 0.25);
+    }
+
+    /// The same where a share of the capacity is left.
+    pub fn drain_at(&mut self, record: &StreamRecord, least: Span, share: f64) {
         let times = || record.packets.iter().filter_map(|p| p.owd());
         let waited = times().max().zip(times().min()).map_or(Span::ZERO, |(most, least)| most - least);
-        self.pause(least.max((waited * 4).min(LONGEST_DRAIN)));
+        let lasts = Span::from_secs_f64(waited.as_secs_f64() / share);
+        self.pause(least.max(lasts.min(LONGEST_DRAIN)));
     }
 
     /// True once the run has ended, with numbers or a refusal.

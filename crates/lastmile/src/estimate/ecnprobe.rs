@@ -41,7 +41,7 @@ crate::options! {
         first_rate: Option<Rate> [Rate::ip(10_000)..=Rate::ip(1_000_000_000_000)] = None, "our own: ECNProbe names none";
         /// Rounds at most
         max_rounds: u32 [2..=100] = 20, "our own: ECNProbe names none";
-        /// Pause between trains beside twice the time that the last packet waited
+        /// Pause between trains at least; a queue that the train filled is given the time to drain
         pause: Span [Span::ZERO..=Span::from_secs(60)] = Span::from_millis(100), "our own: ECNProbe names none";
         /// Do as the paper: its train length and mark ratio, and no check of the path
         faithful: bool = false, "ECNProbe";
@@ -91,6 +91,9 @@ const BURST: usize = 60;
 const MOST: f64 = 4.0;
 /// Trains in a row that may tell nothing.
 const ATTEMPTS: u32 = 5;
+
+/// A queue is given the time to drain that it needs where this share of the capacity is left (our own).
+const LEAST_LEFT: f64 = 0.05;
 
 /// A train that arrives at less than this share of its rate filled a queue, marked or not (our own).
 const SLOWED: f64 = 0.95;
@@ -204,6 +207,13 @@ impl EcnProbe {
             && came.is_some_and(|came| came < SLOWED * rate)
     }
 
+    /// Share of the capacity that is known to be left, of the burst's rate: a queue that drops nothing drains at that (our own).
+    fn left(&self) -> f64 {
+        let capacity = (self.most / MOST).max(1.0);
+        let least = if self.config.faithful { 0.25 } else { LEAST_LEFT };
+        (self.bracket.low() / capacity).clamp(least, 0.25)
+    }
+
     fn end(&mut self, rate: f64) {
         let value = Value::Is(bits_per_second(rate));
         let mut found = vec![self.base.estimate(Quantity::AvailableBandwidth, value, &self.streams)];
@@ -252,7 +262,7 @@ impl Estimator for EcnProbe {
         }
         let planned = if self.rate.is_some() { self.config.train_length() } else { BURST };
         let verdict = self.base.judge(record, planned);
-        self.base.drain(record, self.config.pause);
+        self.base.drain_at(record, self.config.pause, self.left());
         self.guard.see(record, planned, &mut self.base);
         match self.rate {
             Some(rate) if self.overflowed(record, rate) => {

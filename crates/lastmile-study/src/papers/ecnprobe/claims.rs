@@ -63,7 +63,7 @@ fn of_the_paper() -> Vec<Claim> {
             |results| durations(results, Tool::EcnProbe),
         )
         .cause("Cause: as in e1 no search ends but beside 8 Mbit/s: the others are given up at four times the first rate, after four trains. Searches that end \
-             take longer the less is left, since a train lasts W L / x: with our defaults 6 s idle and 37 s beside 8 Mbit/s (x5)"),
+             take longer the less is left, since a train lasts W L / x: with our defaults 7 s idle and 35 s beside 8 Mbit/s (x5)"),
         Claim::new(
             "e5",
             "ECNProbe sends less than Pathload and at most 3 times IGI's bytes",
