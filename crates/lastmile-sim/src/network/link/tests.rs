@@ -274,8 +274,8 @@ proptest! {
     }
 
     /// An engine asks a link only when its answer may have changed: it gets what who asks after each packet gets. And every
-    /// discipline conserves packets within its limit, in order (fair queueing those of each flow), and marks those that can
-    /// be marked.
+    /// discipline conserves packets within its limit, in order (fair queueing those of each flow, DualPI2 those of each queue), and
+    /// marks those that can be marked.
     #[test]
     fn both_ways_give_the_same_departures_of_every_discipline(
         offered in offered(), which in 0_usize..64, shaped in any::<bool>(), per_dequeue in any::<bool>(),
@@ -321,10 +321,14 @@ proptest! {
         let before = (of(LossCause::Policer), of(LossCause::TooBig));
         prop_assert_eq!(before, (counters.policed, counters.too_big));
         prop_assert_eq!((counters.delivered, after.link().under_way()), (arrived.len() as u64, 0));
-        let fair = matches!(config.discipline, Discipline::FqCodel(_));
+        let lane = |number: u64| match config.discipline {
+            Discipline::FqCodel(_) => flow(number),
+            Discipline::DualPi2(_) => u64::from(matches!(able(number), Ecn::Ect1 | Ecn::Ce)),
+            _ => 0,
+        };
         let reorders = config.jitter.as_ref().is_some_and(Jitter::reorders);
         for one in 0..3 {
-            let own: Vec<_> = arrived.iter().filter(|it| !fair || flow(it.1) == one).collect();
+            let own: Vec<_> = arrived.iter().filter(|it| lane(it.1) == one).collect();
             prop_assert!(own.windows(2).all(|pair| pair[0].0 <= pair[1].0 && (reorders || pair[0].1 < pair[1].1)));
         }
         match config.discipline.limit().unwrap_or(config.queue) {

@@ -34,6 +34,7 @@ disciplines! {
     codel::Codel,
     fq_codel::FqCodel,
     pie::Pie,
+    dualpi2::DualPi2,
     step::Step(StepThreshold),
     #[cfg(test)]
     every_nth::EveryNth,
