@@ -134,6 +134,11 @@ impl Flow {
         self.setting.start.map(|start| start.bits_per_second() as f64 / 8.0)
     }
 
+    /// The least that the user allows, in bytes a second.
+    pub fn min_rate(&self) -> f64 {
+        self.setting.min.bits_per_second() as f64 / 8.0
+    }
+
     /// The most that the user allows, in bytes a second.
     pub fn max_rate(&self) -> f64 {
         self.setting.max.bits_per_second() as f64 / 8.0

@@ -42,7 +42,8 @@ use crate::units::{Bytes, Rate};
 pub struct Output {
     /// Target of encoders and other sources, all of a transport's streams together.
     pub target: Rate,
-    /// Rate at which the pacer may release packets.
+    /// Rate at which the pacer may release packets. For moments it may be below the target, as in a test of the rate, where a new target would
+    /// cost an encoder more than frames that wait.
     pub pacing: Rate,
     /// Bytes that may be in flight, where the scheme limits them.
     pub window: Option<Bytes>,
@@ -200,9 +201,10 @@ options::registry! {
     ///
     /// ```
     /// let names: Vec<&str> = lastmile::control::CONTROLLERS.iter().map(|scheme| scheme.name).collect();
-    /// assert_eq!(names, ["tfrc", "multfrc", "vtp", "iiad", "sqrt", "rap", "fixed"]);
+    /// assert_eq!(names, ["lastmile", "tfrc", "multfrc", "vtp", "iiad", "sqrt", "rap", "fixed"]);
     /// ```
     pub static CONTROLLERS: Controller;
+    last_mile,
     tfrc,
     multfrc,
     vtp,

@@ -182,10 +182,20 @@ impl RateTest {
         INTERVALS[self.link_verdicts.min(INTERVALS.len() - 1)]
     }
 
+    /// The rate of a test that is under way.
+    pub(super) fn rate(&self, now: Time) -> Option<Rate> {
+        self.test.filter(|test| now < test.end).map(|test| test.rate)
+    }
+
+    /// Verdicts in a row that losses are the link's.
+    pub(super) fn link_verdicts(&self) -> usize {
+        self.link_verdicts
+    }
+
     /// The controller's rates, lowered while a test goes on. The target is lowered too: media beyond it would wait for the pacer.
     pub(super) fn output(&self, now: Time, output: Output) -> Output {
-        let Some(test) = self.test.filter(|test| now < test.end) else { return output };
-        let below = |rate: Rate| if test.rate < rate { test.rate } else { rate };
+        let Some(test) = self.rate(now) else { return output };
+        let below = |rate: Rate| if test < rate { test } else { rate };
         Output { target: below(output.target), pacing: below(output.pacing), ..output }
     }
 

@@ -331,7 +331,7 @@ pub trait Entry {
 ///
 /// ```
 /// use lastmile::control::CONTROLLERS;
-/// assert_eq!(CONTROLLERS[0].name, "tfrc");
+/// assert_eq!(CONTROLLERS[0].name, "lastmile");
 /// assert!(CONTROLLERS.find("wishful").is_err());
 /// ```
 #[derive(Debug)]

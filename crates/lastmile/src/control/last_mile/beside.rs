@@ -1,0 +1,198 @@
+//! Beside flows that fill the queue, such as TCP: a window that grows and is cut as theirs, and the way into and out of that.
+//!
+//! Copa (NSDI 2018, section 2.2) and NADA (RFC 8698, section 4.2) have such modes. Ways in: a queue that stays whatever this flow does
+//! about it, or losses right behind long delays that are not its own. The way out: a queue that is empty for a while, or a test that halves the
+//! rate and finds that the queue follows.
+
+use super::{Lastmile, Phase, Seen};
+use crate::time::Time;
+
+/// A queue above 1.25 times the delay to keep and 5 ms is somebody else's after so long, in seconds; sooner if that was so of late.
+const PATIENCE_S: f64 = 2.5;
+const SHORT_PATIENCE: f64 = 0.4;
+const LATELY_S: f64 = 30.0;
+/// A queue drains once it fell to that part of its peak.
+const DRAINS: f64 = 0.85;
+/// Two such losses within so many seconds: behind delays of more than so long.
+const LOSSES_WITHIN_S: f64 = 40.0;
+const LONG_DELAY_S: f64 = 0.08;
+/// Part of the window that a loss leaves, and packets by which it grows in a round trip.
+const BETA: f64 = 0.7;
+const ALPHA: f64 = 0.8;
+/// On longer round trips it grows as at this one, in seconds.
+const ALPHA_RTT_S: f64 = 0.2;
+/// The rate is at most so many times what arrives.
+const MOST: f64 = 1.3;
+/// Seconds from a test to the next, doubled while the queue turns out to be others' soon after; and the soon.
+const TEST_EVERY_S: (f64, f64) = (8.0, 60.0);
+const SOON_S: f64 = 20.0;
+
+/// Others' queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside {
+    /// Bytes.
+    window: f64,
+    next_test: f64,
+    test_every: f64,
+    /// A standing queue above the delay to keep: since when, its peak, and the rate of then.
+    over: Option<(f64, f64, f64)>,
+    /// The last loss of others: losses of packets sent before it belong to it; when, and how many within 40 s.
+    foreign: Option<(Time, f64, u32)>,
+    /// Losses of packets that were sent before are answered.
+    answered: Time,
+    window_cut: f64,
+    peak: f64,
+    empty_since: Option<f64>,
+    was_last: f64,
+    /// When a test found nobody, and the rate of then.
+    left: (f64, f64),
+}
+
+impl Default for Beside {
+    fn default() -> Beside {
+        Beside {
+            window: 0.0,
+            next_test: 0.0,
+            test_every: TEST_EVERY_S.0,
+            over: None,
+            foreign: None,
+            answered: Time::ZERO,
+            window_cut: f64::NEG_INFINITY,
+            peak: 0.0,
+            empty_since: None,
+            was_last: f64::NEG_INFINITY,
+            left: (f64::NEG_INFINITY, 0.0),
+        }
+    }
+}
+
+impl Lastmile {
+    fn round_trip(&self) -> f64 {
+        self.rtt.unwrap_or(0.2).max(1e-3)
+    }
+
+    fn least_window(&self) -> f64 {
+        2.0 * self.flow.packet_size()
+    }
+
+    fn join(&mut self, now: f64, rate: f64) {
+        let beside = &mut self.beside;
+        let again = now - beside.left.0 < SOON_S;
+        beside.test_every =
+            if again { (2.0 * beside.test_every).min(TEST_EVERY_S.1) } else { TEST_EVERY_S.0 };
+        // Left too early: on from the rate of then.
+        let rate = if again { rate.max(0.9 * beside.left.1) } else { rate };
+        beside.next_test = now + beside.test_every;
+        (beside.answered, beside.over, beside.empty_since) = (self.flow.now(), None, None);
+        self.beside.window = (rate * self.round_trip()).max(self.least_window());
+        self.phase = Phase::Beside;
+        self.set(self.beside.window / self.round_trip());
+    }
+
+    /// True if the queue stays whatever this flow does about it: then it competes.
+    pub(super) fn joins(&mut self, seen: &Seen) -> bool {
+        if !self.config.compete || !matches!(self.phase, Phase::Track | Phase::Drain(_) | Phase::Dip { .. }) {
+            return false;
+        }
+        let Seen { now, queue, target, slow, .. } = *seen;
+        if queue <= 1.25 * target + 0.005 {
+            if queue < target || self.beside.over.is_some_and(|over| now - over.0 > 0.3) {
+                self.beside.over = None;
+            }
+            return false;
+        }
+        let (since, peak, rate) = *self.beside.over.get_or_insert((now, queue, self.rate.max(slow)));
+        if queue > peak {
+            self.beside.over = Some((since, queue, rate));
+        } else if queue < DRAINS * peak {
+            self.beside.over = Some((now, queue, rate));
+        }
+        let was_lately = now - self.beside.was_last < LATELY_S;
+        let patience = if was_lately { SHORT_PATIENCE * PATIENCE_S } else { PATIENCE_S };
+        let joins = now - since > patience && queue >= DRAINS * peak;
+        if joins {
+            self.join(now, rate.min(1.5 * slow));
+        }
+        joins
+    }
+
+    /// A packet that was sent at `sent_at` was lost right behind a delay that is long for this path.
+    pub(super) fn overflowed_by_others(&mut self, sent_at: Time) {
+        let now = self.now();
+        let is_own = self.growth > 0.0 || now - self.last_cut < 1.0 || self.losses.is_link();
+        let steady = matches!(self.phase, Phase::Track | Phase::Dip { .. });
+        if !self.config.compete || !steady || is_own || self.arrivals.last_queue() < LONG_DELAY_S {
+            return;
+        }
+        let before = self.beside.foreign;
+        if before.is_some_and(|(event, ..)| sent_at <= event) {
+            return;
+        }
+        let count = before.filter(|before| now - before.1 < LOSSES_WITHIN_S).map_or(0, |before| before.2) + 1;
+        self.beside.foreign = Some((self.flow.now(), now, count));
+        if count >= 2 {
+            self.join(now, self.rate.max(self.received(super::SLOW)));
+        }
+    }
+
+    /// A loss cuts the window, once in a round trip.
+    pub(super) fn lost_beside(&mut self, sent_at: Time) {
+        let is_full = self.seen.queue > 0.4 * self.losses.longest_wait() || self.losses.short_share() > 0.05;
+        if sent_at >= self.beside.answered && is_full {
+            self.beside.answered = self.flow.now();
+            self.beside.window_cut = self.now();
+            self.beside.window = (BETA * self.beside.window).max(self.least_window());
+            self.set(self.beside.window / self.round_trip());
+        }
+    }
+
+    pub(super) fn compete(&mut self, seen: &Seen) {
+        let Seen { now, dt, queue, target, fast, slow, control_time, .. } = *seen;
+        let (rtt, least) = (self.round_trip(), self.least_window());
+        let packets = ALPHA * (dt / rtt) * (rtt / ALPHA_RTT_S).max(1.0);
+        let window = self.beside.window + packets * self.flow.packet_size();
+        self.set((window / rtt).min((MOST * slow).max(least / rtt)));
+        let beside = &mut self.beside;
+        beside.window = window.min(1.1 * self.rate * rtt).max(least);
+        beside.was_last = now;
+        // Somebody else backed off, unless this flow did: no need to test.
+        beside.peak = (beside.peak * (1.0 - 0.5 * dt)).max(queue);
+        if queue < 0.6 * beside.peak && now - beside.window_cut > 1.5 {
+            beside.next_test = beside.next_test.max(now + TEST_EVERY_S.0);
+            beside.peak = queue;
+        }
+        if queue >= 0.5 * target {
+            beside.empty_since = None;
+        } else if now - *beside.empty_since.get_or_insert(now) > (4.0 * control_time).max(1.0) {
+            return self.track(now);
+        }
+        if now > self.beside.next_test {
+            let until = now + (3.0 * control_time).max(1.0);
+            self.phase = Phase::Withdraw { until, window: self.beside.window, queue };
+            self.set(0.5 * fast);
+        }
+    }
+
+    /// Half of the rate for a while: is there anybody else?
+    pub(super) fn withdraw(&mut self, seen: &Seen, until: f64, window: f64, before: f64) {
+        if seen.queue < seen.target.max(0.1 * before) {
+            let rate = window / self.round_trip();
+            self.beside.left = (seen.now, rate);
+            self.set(0.9 * rate);
+            self.track(seen.now);
+        } else if seen.now > until {
+            self.beside.window = window;
+            self.beside.next_test = seen.now + self.beside.test_every.max(10.0);
+            self.phase = Phase::Beside;
+            self.set(window / self.round_trip());
+        }
+    }
+
+    /// Nobody else fills the queue.
+    fn track(&mut self, now: f64) {
+        self.beside.over = None;
+        self.phase = Phase::Track;
+        self.next_dip = now + self.config.dip.as_secs_f64();
+        self.settle(now);
+    }
+}

@@ -1,0 +1,397 @@
+//! Lastmile: a rate that keeps a short queue, a share beside TCP, and losses that count only if they go with the rate.
+//!
+//! Each flow keeps a standing queue that depends on its rate, so that equal queues are equal rates and fairness needs no loss. The parts
+//! stand in files of their own: [`arrivals`] (queue and receive rates), [`losses`], [`marks`], [`beside`] (TCP's company) and
+//! [`phases`] (the state machine). `docs/controller.md` has its diagram, and the experiment behind each constant.
+
+mod arrivals;
+mod beside;
+mod losses;
+mod marks;
+mod phases;
+
+use arrivals::Arrivals;
+use beside::Beside;
+use losses::Losses;
+use marks::Marks;
+use phases::Phase;
+
+use super::{
+    Controller, Decision, Fate, Feedback, Flow, Information, News, Output, RateController, Report,
+    RouteChange, Sent, Setting, Signal,
+};
+use crate::classify::LossClass;
+use crate::options::Options;
+use crate::telemetry::Visitor;
+use crate::time::{Span, Time};
+use crate::units::{Bytes, Rate};
+
+crate::options! {
+    /// The parameters of our own controller; each default is an experiment of `docs/controller.md`.
+    pub struct LastmileConfig {
+        /// Packets that a flow keeps in the queue
+        packets: f64 [0.1..=100.0] = 2.5, "our own: fairness (RFC 8867, 5.5) against delay";
+        /// Delay that it keeps besides
+        delay: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(3), "our own: above the stamps' resolution";
+        /// Pacing rate over target
+        pacing: f64 [1.0..=10.0] = 1.1, "our own";
+        /// Bytes in flight over those of the target in a round trip, a gap of feedback and the delay to keep
+        window: f64 [1.0..=100.0] = 2.0, "our own: RFC 8298 has 1.2 to 2";
+        /// Time between dips that show the base delay
+        dip: Span [Span::from_secs(1)..=Span::from_secs(3_600)] = Span::from_secs(15), "our own: three in the memory of the base delay";
+        /// Takes a share beside flows that fill the queue
+        compete: bool = true, "our own; Copa (NSDI 2018) and NADA (RFC 8698) have such a mode";
+    }
+}
+
+/// Its place in the registry.
+pub const ENTRY: Controller = Controller {
+    name: "lastmile",
+    about: "a short queue by delay, a share beside TCP, and losses that count only if they go with the rate",
+    paper: "our own: docs/controller.md",
+    classifier: None,
+    needs: Information::Times,
+    below: "goes by round-trip times, and so by queues of feedback too",
+    options: LastmileConfig::OPTIONS,
+    make: |given, setting| Ok(Box::new(Lastmile::new(LastmileConfig::read(given)?, setting))),
+};
+
+/// Seconds of arrivals that show a standing queue: of an overload, and for the law.
+const OVERLOAD_S: f64 = 0.08;
+const LAW_S: f64 = 0.05;
+/// Seconds of receive rates, and the packets that they hold at least.
+const FAST: (f64, f64) = (0.15, 4.0);
+const SLOW: (f64, f64) = (0.4, 8.0);
+/// The delay to keep is at most so long, in seconds.
+const LONGEST_TARGET_S: f64 = 0.15;
+/// Least and most of the time until a change of the rate shows, in seconds.
+const CONTROL_TIME_S: (f64, f64) = (0.06, 1.0);
+/// The delay to keep is scaled down by that factor for each congestion, at least to that, and recovers by so much in a second.
+const SCALE_CUT: f64 = 0.85;
+const LEAST_SCALE: f64 = 0.3;
+const SCALE_RECOVERY: f64 = 0.03;
+/// A share of losses that takes off from the rate, and bounds on it.
+const CUTS: f64 = 0.01;
+const CUT: (f64, f64) = (0.03, 0.3);
+
+/// The path as feedback shows it. Times are seconds, rates bytes a second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    now: f64,
+    /// Since the last feedback with arrivals.
+    dt: f64,
+    /// q, and its change: the standing queue of an overload.
+    queue: f64,
+    rise: f64,
+    /// ql, and its change: that for the law.
+    law_queue: f64,
+    law_rise: f64,
+    fast: f64,
+    slow: f64,
+    /// T: the time until a change of the rate shows; T0: the same without the queue.
+    control_time: f64,
+    base_time: f64,
+    /// Delay to keep.
+    target: f64,
+}
+
+/// The state of a flow.
+#[derive(Clone, Debug)]
+pub struct Lastmile {
+    config: LastmileConfig,
+    flow: Flow,
+    phase: Phase,
+    arrivals: Arrivals,
+    losses: Losses,
+    marks: Marks,
+    beside: Beside,
+    /// Bytes a second.
+    rate: f64,
+    /// Smoothed and least round-trip time, in seconds.
+    rtt: Option<f64>,
+    min_rtt: f64,
+    seen: Seen,
+    /// lambda: scale of the delay to keep, and when it was cut last.
+    scale: f64,
+    scale_cut: f64,
+    last_cut: f64,
+    next_dip: f64,
+    /// gamma: growth in a control time while the queue is empty, and since when it is.
+    growth: f64,
+    empty_since: Option<f64>,
+    /// Rate that would suit the sources, bytes a second.
+    desired: f64,
+    /// Share of packets of late that left while the sources had no more.
+    limited: f64,
+    /// Filled up with padding until then; not before that again.
+    padding_until: f64,
+    next_padding: f64,
+}
+
+impl Lastmile {
+    /// Within the limits of `setting`.
+    pub fn new(config: LastmileConfig, setting: &Setting) -> Lastmile {
+        let flow = Flow::new(setting);
+        let rate = flow.start_rate().unwrap_or(flow.full_size());
+        let next_dip = config.dip.as_secs_f64();
+        Lastmile {
+            config,
+            flow,
+            phase: Phase::Start,
+            arrivals: Arrivals::new(),
+            losses: Losses::new(setting.min),
+            marks: Marks::new(),
+            beside: Beside::default(),
+            rate,
+            rtt: None,
+            min_rtt: f64::INFINITY,
+            seen: Seen::default(),
+            scale: 1.0,
+            scale_cut: f64::NEG_INFINITY,
+            last_cut: f64::NEG_INFINITY,
+            next_dip,
+            growth: 0.0,
+            empty_since: None,
+            desired: f64::INFINITY,
+            limited: 0.0,
+            padding_until: 0.0,
+            next_padding: 0.0,
+        }
+    }
+
+    fn now(&self) -> f64 {
+        (self.flow.now() - Time::ZERO).as_secs_f64()
+    }
+
+    fn set(&mut self, rate: f64) {
+        let least = self.flow.slowest_rate().max(self.flow.min_rate());
+        self.rate = if rate.is_nan() { least } else { rate.clamp(least, self.flow.max_rate().max(least)) };
+    }
+
+    fn on_rtt(&mut self, sample: f64) {
+        if self.rtt.is_none() && self.flow.start_rate().is_none() {
+            self.set(self.rate.max(self.flow.initial_rate(sample)));
+        }
+        // RFC 6298's weight.
+        self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt + (sample - rtt) / 8.0));
+        self.min_rtt = self.min_rtt.min(sample);
+    }
+
+    /// The time until a change of the rate shows, on a path of that round-trip time.
+    fn control_time(&self, rtt: f64) -> f64 {
+        (rtt + self.flow.spacing.usual() + 0.02).clamp(CONTROL_TIME_S.0, CONTROL_TIME_S.1)
+    }
+
+    /// Delay to keep: equal delays of equal packets are equal rates.
+    fn target(&self) -> f64 {
+        let packets = self.config.packets * self.flow.packet_size() / self.rate.max(1.0);
+        self.scale * (self.config.delay.as_secs_f64() + packets).min(LONGEST_TARGET_S)
+    }
+
+    fn received(&self, (seconds, packets): (f64, f64)) -> f64 {
+        self.arrivals.rate(seconds.max(packets * self.flow.packet_size() / self.rate.max(1.0)))
+    }
+
+    fn look(&mut self) -> Seen {
+        let (now, before) = (self.now(), self.seen);
+        let (queue, law_queue) =
+            (self.arrivals.standing_queue(OVERLOAD_S), self.arrivals.standing_queue(LAW_S));
+        let rtt = self.rtt.unwrap_or(0.2);
+        self.seen = Seen {
+            now,
+            dt: (now - before.now).clamp(0.0, 0.2),
+            queue,
+            rise: queue - before.queue,
+            law_queue,
+            law_rise: law_queue - before.law_queue,
+            fast: self.received(FAST),
+            slow: self.received(SLOW),
+            control_time: self.control_time(rtt),
+            base_time: self.control_time(self.min_rtt.min(rtt)),
+            target: self.target(),
+        };
+        self.seen
+    }
+
+    /// Packets were lost or marked, the last of them sent at `sent_at`, and their losses are congestion: at most once in a control time the
+    /// delay to keep becomes shorter, and the rate lower by the share of losses.
+    fn congested(&mut self, sent_at: Time) {
+        let now = self.now();
+        if now - self.scale_cut > self.control_time(self.rtt.unwrap_or(0.2)) {
+            self.scale = (SCALE_CUT * self.scale).max(LEAST_SCALE);
+            self.scale_cut = now;
+            let share = self.losses.short_share();
+            if share > CUTS && matches!(self.phase, Phase::Start | Phase::Track | Phase::Dip { .. }) {
+                self.set(self.rate * (1.0 - share.clamp(CUT.0, CUT.1)));
+                self.settle(now);
+                if self.phase == Phase::Start {
+                    self.phase = Phase::Track;
+                }
+            }
+        }
+        if self.phase == Phase::Beside {
+            self.lost_beside(sent_at);
+        }
+    }
+
+    /// The rate was lowered: growth begins anew.
+    fn settle(&mut self, now: f64) {
+        (self.last_cut, self.growth, self.empty_since) = (now, 0.0, None);
+    }
+
+    /// An application that does not fill the rate, but could use more than is known to pass, is helped by padding: now and then for a second.
+    fn pad(&mut self, seen: &Seen) {
+        const EVERY_S: f64 = 3.0;
+        const LENGTH_S: f64 = 1.0;
+        let is_calm = matches!(self.phase, Phase::Start | Phase::Track) && seen.law_queue < seen.target;
+        if seen.now < self.padding_until {
+            if !is_calm {
+                self.padding_until = seen.now;
+            }
+        } else if self.limited > 0.9 && self.rate < self.desired && is_calm && seen.now >= self.next_padding {
+            self.padding_until = seen.now + LENGTH_S;
+            self.next_padding = self.padding_until + EVERY_S;
+        }
+    }
+}
+
+impl RateController for Lastmile {
+    fn on_sent(&mut self, now: Time, sent: &Sent) {
+        self.flow.on_sent(now, sent);
+        self.flow.expect_feedback(self.rtt, self.rate);
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
+        self.flow.on_feedback(now);
+        let rtt = self.flow.round_trip(feedback);
+        rtt.into_iter().for_each(|sample| self.on_rtt(sample.as_secs_f64()));
+        let now = self.now();
+        let (mut heard, mut told, mut lost) = (false, 0, 0);
+        // The newest packet that was lost or marked, and the longest queue before a loss.
+        let (mut congested, mut late): (Option<Time>, bool) = (None, false);
+        for Report { sent, fate } in feedback.reports.iter() {
+            let news = self.flow.on_report(sent);
+            match *fate {
+                Fate::Arrived { at, ecn } if news == News::New => {
+                    heard = true;
+                    told += 1;
+                    let bytes = if feedback.receiver.is_some() { 0 } else { sent.size.0 };
+                    let answered = (self.flow.now() - sent.at - feedback.hold).as_secs_f64();
+                    let (arrival, delay) = at.map_or((now, answered), |at| {
+                        let one_way = (at - sent.at.as_sender()).relative_nanos();
+                        (at.as_secs_f64(), one_way as f64 / 1e9)
+                    });
+                    self.arrivals.add(now, arrival, delay, bytes);
+                    self.losses.arrived(sent, self.arrivals.last_queue());
+                    self.limited += (f64::from(u8::from(sent.app_limited)) - self.limited) / 64.0;
+                    if self.marks.arrived(sent.ecn, ecn) {
+                        lost += 1;
+                        congested = congested.max(Some(sent.at));
+                    }
+                }
+                Fate::Lost { class, .. } if news != News::NeverSent => {
+                    (told, lost) = (told + 1, lost + 1);
+                    late |= self.losses.lost(sent, self.arrivals.last_queue());
+                    if class == LossClass::Congestion {
+                        congested = congested.max(Some(sent.at));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(summary) = feedback.receiver {
+            heard |= summary.received > Bytes::ZERO;
+            self.arrivals.credit(summary.received.0);
+            told = 100;
+            lost = (summary.loss_event_rate.clamp(0.0, 1.0) * 100.0) as u32;
+            congested = (lost > 0).then_some(self.flow.now()).or(congested);
+        }
+        let may_test = matches!(self.phase, Phase::Track | Phase::Dip { .. });
+        self.losses.on_feedback(self.flow.now(), told, lost, rtt, may_test);
+        if let Some(sent_at) = congested {
+            if late {
+                self.overflowed_by_others(sent_at);
+            }
+            if self.losses.are_congestion() {
+                self.congested(sent_at);
+            }
+        }
+        if heard {
+            self.update();
+            self.flow.restart(self.rtt, self.rate);
+        } else {
+            self.flow.expect_feedback(self.rtt, self.rate);
+        }
+    }
+
+    fn on_signal(&mut self, now: Time, signal: Signal) {
+        self.flow.on_signal(now, signal);
+        match signal {
+            Signal::Demand { desired, .. } => self.desired = desired.bits_per_second() as f64 / 8.0,
+            Signal::Route { why } => {
+                self.losses.on_route_change();
+                self.marks = Marks::new();
+                if why == RouteChange::LessCapacity {
+                    // The queue is the old path's: let it drain before a base delay is taken.
+                    self.set((self.received(FAST) / 2.0).min(self.rate));
+                } else {
+                    self.arrivals.forget_base();
+                }
+                self.min_rtt = f64::INFINITY;
+                self.phase = Phase::Start;
+                self.settle(self.now());
+            }
+            Signal::PersistentCongestion => self.set(self.rate / 2.0),
+            Signal::Excess { trips: true, .. } => self.set(self.received(SLOW) / 2.0),
+            _ => {}
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let ends = self.losses.poll_timeout(self.flow.now());
+        self.flow.poll_timeout().into_iter().chain(ends).min()
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        if self.flow.is_overdue(now) {
+            self.set(self.rate / 2.0);
+            self.flow.no_feedback(self.rtt, self.rate);
+        }
+    }
+
+    fn poll_decision(&mut self) -> Option<Decision> {
+        self.flow.poll_decision()
+    }
+
+    fn output(&self) -> Output {
+        let target = self.flow.rate(self.rate);
+        let padding = if self.now() < self.padding_until { target } else { Rate::ip(0) };
+        let window = self.rtt.map(|rtt| {
+            let seconds = self.config.window * (self.control_time(self.min_rtt.min(rtt)) + self.target());
+            Bytes((self.rate * seconds + 4.0 * self.flow.full_size()).min(1e15) as u64)
+        });
+        let pacing = self.flow.rate(self.rate * self.phase.pacing(self.config.pacing));
+        let output = Output {
+            pacing,
+            window,
+            padding,
+            keep_probing: self.limited > 0.9 && self.rate < self.desired,
+            ..Output::rate(target)
+        };
+        self.losses.hold(self.flow.now(), output)
+    }
+
+    fn telemetry(&self, visitor: &mut dyn Visitor) {
+        visitor.number("rate", "bit/s", self.rate * 8.0);
+        visitor.number("queueing delay", "s", self.seen.queue);
+        visitor.number("delay to keep", "s", self.target());
+        visitor.number("loss fraction", "", self.losses.short_share());
+        self.rtt.into_iter().for_each(|rtt| visitor.number("round-trip time", "s", rtt));
+        visitor.state("phase", self.phase.name());
+        visitor.state("losses", self.losses.cause.name());
+    }
+
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,199 @@
+//! The state machine: start, track, drain, dip, and the company of others ([`super::beside`]).
+
+use super::{Lastmile, Seen};
+use crate::control::Decision;
+
+/// Gains on the distance from the delay to keep, and on the queue's change.
+const GAIN: f64 = 0.25;
+const DERIVATIVE_GAIN: f64 = 0.75;
+/// Bounds on the logarithm of a change of the rate.
+const CHANGE: (f64, f64) = (-0.15, 0.08);
+/// Upwards the gain goes by a control time of at most so long, in seconds.
+const PULL_S: f64 = 0.12;
+/// Growth beyond the law in a control time with an empty queue, and the most of it.
+const RAMP: f64 = 0.15;
+const MOST_GROWTH: f64 = 0.5;
+/// The rate is at most so many times what arrives: at the start, and later.
+const START_MOST: f64 = 2.0;
+const MOST: f64 = 1.5;
+/// No more doubling with so many losses.
+const START_LOSS: f64 = 0.2;
+/// A queue drains in so many seconds; bounds on the part that is cut.
+const DRAIN_S: f64 = 0.3;
+const DRAIN: (f64, f64) = (0.08, 0.6);
+/// Part of the rate that is taken up after a queue that was this flow's.
+const RESUME: f64 = 0.95;
+/// Pacing in a dip over target, and its least length in seconds.
+const DIP: f64 = 0.6;
+const DIP_S: f64 = 0.2;
+
+/// The present behaviour of a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Phase {
+    /// Doubles until a queue stands.
+    Start,
+    /// Keeps a queue of the delay to keep.
+    Track,
+    /// Sends less than arrives, until the queue is short.
+    Drain(Drain),
+    /// Paces less for a moment, so that all flows see the base delay.
+    Dip { until: f64 },
+    /// Competes with flows that fill the queue.
+    Beside,
+    /// Halves the rate for a while: are there such flows? Window in bytes and queue in seconds before.
+    Withdraw { until: f64, window: f64, queue: f64 },
+}
+
+/// A queue that drains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Drain {
+    since: f64,
+    /// The rate that the path is thought to carry, bytes a second, and the part of it that is not sent.
+    anchor: f64,
+    cut: f64,
+}
+
+impl Phase {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Phase::Start => "start",
+            Phase::Track => "track",
+            Phase::Drain(_) => "drain",
+            Phase::Dip { .. } => "dip",
+            Phase::Beside => "beside",
+            Phase::Withdraw { .. } => "withdraw",
+        }
+    }
+
+    /// Pacing over target, where it is `usual` otherwise.
+    pub(super) fn pacing(&self, usual: f64) -> f64 {
+        match self {
+            Phase::Dip { .. } => DIP,
+            // A backlog that goes on at a higher rate would fill the queue that is to drain.
+            Phase::Drain(_) => 1.0,
+            _ => usual,
+        }
+    }
+}
+
+fn too_long(seen: &Seen) -> f64 {
+    2.0 * seen.target + 0.012
+}
+
+impl Lastmile {
+    /// Feedback told of arrivals.
+    pub(super) fn update(&mut self) {
+        let seen = self.look();
+        self.scale = (self.scale + super::SCALE_RECOVERY * seen.dt).min(1.0);
+        self.losses.age(seen.dt);
+        self.pad(&seen);
+        let marks = self.marks.reduction(seen.now, seen.control_time, seen.law_queue);
+        if self.joins(&seen) {
+            return;
+        }
+        if let Some(part) = marks.filter(|_| matches!(self.phase, Phase::Start | Phase::Track)) {
+            self.end_start();
+            self.set(part * self.rate);
+            self.settle(seen.now);
+            return;
+        }
+        match self.phase {
+            Phase::Start => self.start(&seen),
+            Phase::Track if self.losses.test_rate(self.flow.now()).is_some() => self.settle(seen.now),
+            Phase::Track => self.keep(&seen),
+            Phase::Drain(drain) => self.drain(&seen, drain),
+            Phase::Dip { until } => self.dip(&seen, until),
+            Phase::Beside => self.compete(&seen),
+            Phase::Withdraw { until, window, queue } => self.withdraw(&seen, until, window, queue),
+        }
+    }
+
+    fn end_start(&mut self) {
+        if self.phase == Phase::Start {
+            self.phase = Phase::Track;
+            self.flow.decide(Decision::SlowStartEnded { rate: self.flow.rate(self.rate) });
+        }
+    }
+
+    fn start(&mut self, seen: &Seen) {
+        self.next_dip = seen.now + self.config.dip.as_secs_f64();
+        if seen.law_queue > seen.target.max(0.01) {
+            if seen.queue > too_long(seen) {
+                self.begin_drain(seen, seen.fast);
+            } else {
+                self.set((RESUME * seen.fast).min(self.rate).max(0.5 * self.rate));
+            }
+            let rate = self.flow.rate(self.rate);
+            self.flow.decide(Decision::SlowStartEnded { rate });
+            if self.phase == Phase::Start {
+                self.phase = Phase::Track;
+            }
+        } else if self.losses.short_share() < START_LOSS {
+            let doubled = self.rate * libm::exp2(seen.dt / seen.control_time);
+            self.set(doubled.min((START_MOST * seen.slow).max(self.rate)));
+        }
+    }
+
+    fn keep(&mut self, seen: &Seen) {
+        let Seen { now, dt, queue, rise, law_queue, law_rise, target, base_time, .. } = *seen;
+        let is_too_long = |queue: f64| queue > too_long(seen);
+        if (is_too_long(queue) || rise > 0.01 && is_too_long(queue + rise)) && now - self.last_cut > base_time
+        {
+            return self.begin_drain(seen, seen.fast.min(1.1 * self.rate));
+        }
+        let t = seen.control_time;
+        if law_queue < 0.35 * target + 0.001 {
+            let is_quiet = now - self.last_cut > 2.0 * t && now - self.scale_cut > 1.0;
+            if now - *self.empty_since.get_or_insert(now) > t && is_quiet {
+                self.growth = (self.growth + RAMP * dt / t).min(MOST_GROWTH);
+            }
+        } else {
+            (self.growth, self.empty_since) = (0.0, None);
+        }
+        let error = (target - law_queue).max(-2.0 * target);
+        let pull = if error > 0.0 { base_time.min(PULL_S) } else { base_time };
+        let change = GAIN * (error / base_time) * (dt / pull) - DERIVATIVE_GAIN * law_rise / base_time;
+        let rate = self.rate * libm::exp(change.clamp(CHANGE.0, CHANGE.1) + self.growth * dt / t);
+        self.set(rate.min((MOST * seen.slow).max(self.rate)));
+        if now > self.next_dip && self.growth == 0.0 {
+            self.next_dip = now + self.config.dip.as_secs_f64();
+            self.phase = Phase::Dip { until: now + t.max(DIP_S) };
+        }
+    }
+
+    fn dip(&mut self, seen: &Seen, until: f64) {
+        if seen.queue > too_long(seen) {
+            self.begin_drain(seen, seen.fast);
+        } else if seen.now > until {
+            (self.phase, self.empty_since) = (Phase::Track, None);
+        }
+    }
+
+    fn cut(seen: &Seen) -> f64 {
+        ((seen.queue - seen.target) / DRAIN_S).clamp(DRAIN.0, DRAIN.1)
+    }
+
+    fn begin_drain(&mut self, seen: &Seen, anchor: f64) {
+        let drain = Drain { since: seen.now, anchor, cut: Lastmile::cut(seen) };
+        self.phase = Phase::Drain(drain);
+        self.set((anchor * (1.0 - drain.cut)).min(self.rate));
+        self.settle(seen.now);
+    }
+
+    fn drain(&mut self, seen: &Seen, drain: Drain) {
+        let Seen { now, dt, queue, rise, target, control_time, .. } = *seen;
+        if queue <= 1.1 * target {
+            self.phase = Phase::Track;
+            self.set(RESUME * drain.anchor);
+            return self.settle(now);
+        }
+        // Deeper where the queue grew since: it is several times as long once the first cut arrives.
+        let cut = drain.cut.max(Lastmile::cut(seen));
+        self.phase = Phase::Drain(Drain { cut, ..drain });
+        self.set((drain.anchor * (1.0 - cut)).min(self.rate));
+        if now - drain.since > 1.5 * control_time && rise > -0.3 * cut * dt {
+            // Less is carried than was thought.
+            self.begin_drain(seen, drain.anchor.min(seen.fast.max(0.5 * drain.anchor)));
+        }
+    }
+}
