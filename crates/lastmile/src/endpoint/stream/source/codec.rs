@@ -130,6 +130,12 @@ impl FrameSource for Codec {
         }
     }
 
+    fn key_frame(&mut self) {
+        if self.burst_left == 0 {
+            self.burst_left = self.config.burst_frames;
+        }
+    }
+
     fn range(&self) -> (Rate, Rate) {
         (self.limits.min, self.limits.max)
     }
