@@ -45,11 +45,11 @@ pub struct Output {
     /// Rate at which the pacer may release packets. For moments it may be below the target, as in a test of the rate, where a new target would
     /// cost an encoder more than frames that wait.
     pub pacing: Rate,
-    /// Bytes that may be in flight, where the scheme limits them.
+    /// Bytes that may be in flight, where the scheme limits them: the pacer releases nothing beyond.
     pub window: Option<Bytes>,
     /// Rate to fill up to with padding while sources make less.
     pub padding: Rate,
-    /// The controller would learn from more packets than the sources make.
+    /// The controller would learn from more packets than the sources make: padding fills up to the target.
     pub keep_probing: bool,
     /// The round-trip time that it goes by, where packets are to tell it to the receiver (RFC 5348, section 3.2.1).
     pub rtt: Option<Span>,

@@ -46,7 +46,7 @@ pub(super) struct Awaited {
 /// The sending end of a stream.
 pub struct Sender {
     pub(super) config: SenderConfig,
-    started: bool,
+    pub(super) started: bool,
     /// When the stream ended, and why.
     ended: Option<(Time, End)>,
     finished: bool,
@@ -183,7 +183,9 @@ impl Sender {
     /// Largest size of a report that is not the last.
     fn report_size(&self) -> Bytes {
         let name = self.unheeded().map_or(0, |name| 16 + name.len() as u64);
-        LAST_REPORT[usize::from(self.repeater.is_some())] + Bytes(name)
+        let asks = self.control.as_ref().is_some_and(|control| control.feedback_every.is_some());
+        let asked = if asks { 16 } else { 0 };
+        LAST_REPORT[usize::from(self.repeater.is_some())] + Bytes(name + asked)
     }
 
     /// The scheme that is to be named to the receiver, where it counts losses by another.
@@ -240,6 +242,7 @@ impl Sender {
             if let Some(control) = &mut self.control {
                 let (min, max) = self.frames.range();
                 control.controller.on_signal(now, Signal::Demand { min, desired: max, max });
+                control.controller.on_signal(now, Signal::Mtu { size: self.config.packet_size });
             }
             let SenderConfig { peer, ssrc, .. } = self.config;
             let rate = self.rate();
