@@ -2,8 +2,11 @@
 
 use std::sync::PoisonError;
 
+use lastmile::control::Composition;
+use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile_report::text::Text;
+use lastmile_sim::roles::Makers;
 use lastmile_sim::scenario::{Override, Scenario};
 use serde_json::Value;
 
@@ -15,16 +18,18 @@ use crate::scenarios::{self, RMCAT};
 
 mod cases;
 mod document;
+mod frames;
 mod heat;
 mod measure;
 mod metrics;
 mod numbers;
+mod oracle;
 pub mod page;
 mod path;
 mod variants;
 mod watch;
 
-use cases::{Contender, Tested, contenders};
+use cases::{Contender, FIXED, Tested, contenders};
 use document::{Evaluated, Plan};
 pub use heat::heat_map;
 use measure::{Measured, Ran};
@@ -145,50 +150,76 @@ impl Evaluation {
     fn evaluated(&self, fleet: &Fleet, audience: &Audience) -> Result<Option<Vec<Evaluated>>> {
         let Evaluation { tested, contenders, variants, plan, .. } = self;
         let mut cases = Vec::new();
+        let oracle = Contender::Controller(Composition::of(Choice::named(FIXED)));
         for of in tested {
-            for contender in contenders {
+            for (contender, is_oracle) in contenders.iter().map(|one| (one, false)).chain([(&oracle, true)]) {
                 let mut scenario = of.with(contender)?;
                 variants.apply(&mut scenario, &of.streams);
-                cases.push((of, scenario));
+                let paths = || Paths::new(&scenario, &of.streams, scenario.seed);
+                if !is_oracle || oracle::is_possible(&scenario, &paths()) {
+                    cases.push(Case { of, scenario, contender, is_oracle });
+                }
             }
         }
-        let inputs: Vec<_> = cases.iter().map(|(of, scenario)| of.inputs(scenario)).collect();
+        let inputs: Vec<_> =
+            cases.iter().map(|case| (case.of.inputs(&case.scenario), case.is_oracle)).collect();
         let (inputs, seeds) =
             ((inputs, &plan.contenders, &plan.variants, plan.playout), vec![plan.runs; cases.len()]);
         let found = by_seed("runs", &seeds, &inputs, fleet, audience, |case, seed| {
-            let (of, scenario) = &cases[case];
-            one(of, scenario, seed, variants, plan.playout, audience).map_err(|error| {
-                let contender = &contenders[case % contenders.len()];
-                error.of(format!("{} with {contender}, seed {seed}", of.scenario.name))
+            let case = &cases[case];
+            one(case, seed, variants, plan.playout, audience).map_err(|error| {
+                let contender =
+                    if case.is_oracle { "its oracle".to_owned() } else { case.contender.to_string() };
+                error.of(format!("{} with {contender}, seed {seed}", case.of.scenario.name))
             })
         })?;
         let Some(found) = found else { return Ok(None) };
-        let mut found = found.into_iter();
-        let each = |of: &Tested| Evaluated {
-            scenario: of.scenario.name.clone(),
-            description: of.scenario.description.clone(),
-            seconds: of.scenario.duration.as_secs_f64(),
-            tested: of.streams.clone(),
-            runs: found.by_ref().take(contenders.len()).collect(),
+        let mut found = cases.iter().zip(found).peekable();
+        let each = |of: &Tested| {
+            let mut runs: Vec<_> = found.by_ref().take(contenders.len()).map(|(_, runs)| runs).collect();
+            if let Some((_, possible)) = found.next_if(|(case, _)| case.is_oracle) {
+                let pairs = runs.iter_mut().flat_map(|runs| runs.iter_mut().zip(&possible));
+                pairs.for_each(|(run, possible)| run.regret(possible));
+            }
+            Evaluated {
+                scenario: of.scenario.name.clone(),
+                description: of.scenario.description.clone(),
+                seconds: of.scenario.duration.as_secs_f64(),
+                tested: of.streams.clone(),
+                runs,
+            }
         };
         Ok(Some(tested.iter().map(each).collect()))
     }
 }
 
+/// A scenario in which a contender has the tested streams, or their oracle in its place.
+struct Case<'a> {
+    of: &'a Tested,
+    scenario: Scenario,
+    contender: &'a Contender,
+    is_oracle: bool,
+}
+
 /// Results of one run.
 fn one(
-    of: &Tested,
-    scenario: &Scenario,
+    case: &Case<'_>,
     seed: u64,
     variants: &Variants,
     playout: Span,
     audience: &Audience,
 ) -> Result<Measured> {
+    let Case { of, scenario, is_oracle, .. } = case;
     let paths = Paths::new(scenario, &of.streams, seed);
-    let (hooks, kept) = watch::watch(scenario, &paths);
+    let (make, queues) = match is_oracle {
+        true => Some(oracle::oracles(scenario, &paths)).unzip(),
+        false => (None, None),
+    };
+    let (hooks, kept) = watch::watch(scenario, &paths, queues);
     let mut jittered = scenario.clone();
     variants.jitter(&mut jittered, seed);
-    let run = scenarios::simulated(&jittered, seed, hooks, audience)?;
+    let make = make.unwrap_or_else(|| Makers::registered(Span::ZERO, seed));
+    let run = scenarios::simulated_with(&jittered, seed, &make, hooks, audience)?;
     let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Ran { scenario, paths: &paths, kept, found: &run.found, network: &run.network, playout }.measured())
 }

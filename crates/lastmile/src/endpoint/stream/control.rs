@@ -243,6 +243,11 @@ impl Control {
         self.below(self.controller.output().target)
     }
 
+    /// Rate at which the controller wants packets released, below the ceiling.
+    pub(super) fn pacing(&self) -> Rate {
+        self.below(self.controller.output().pacing)
+    }
+
     fn below(&self, rate: Rate) -> Rate {
         self.ceiling.filter(|ceiling| *ceiling < rate).unwrap_or(rate)
     }

@@ -122,6 +122,9 @@ pub enum Decision {
     MediaProgress {
         /// The rate of IP packets that it is to have.
         target: Rate,
+        /// The rate at which its pacer may release packets, where a controller says so.
+        #[cfg_attr(feature = "serde", serde(default))]
+        pacing: Option<Rate>,
         /// Its counts so far.
         sent: Sent,
     },

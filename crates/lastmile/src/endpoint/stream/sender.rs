@@ -104,7 +104,7 @@ impl Sender {
         Sender::with(config, control)
     }
 
-    /// A sender at the rate of a controller of one's own, whatever the configuration says of the rate.
+    /// A sender at the rate of a controller of one's own, whichever the configuration names.
     ///
     /// # Errors
     /// The source that is asked for cannot be had.
@@ -112,7 +112,8 @@ impl Sender {
         config: SenderConfig,
         controller: Box<dyn RateController>,
     ) -> Result<Sender, ChoiceError> {
-        Sender::with(config, Some(Control::new(controller, (false, None), None)))
+        let timed = matches!(&config.rate, SenderRate::Controlled(control) if control.timed);
+        Sender::with(config, Some(Control::new(controller, (timed, None), None)))
     }
 
     fn with(config: SenderConfig, mut control: Option<Control>) -> Result<Sender, ChoiceError> {
@@ -200,7 +201,8 @@ impl Sender {
 
     fn progress(&mut self) {
         let (target, sent) = (self.rate(), self.sent);
-        self.out.push_back(Output::Event(Decision::MediaProgress { target, sent }));
+        let pacing = self.control.as_ref().map(Control::pacing);
+        self.out.push_back(Output::Event(Decision::MediaProgress { target, pacing, sent }));
     }
 
     pub(super) fn end(&mut self, now: Time, why: End) {
