@@ -321,6 +321,11 @@ pub enum Signal {
     Idle,
     /// They go on.
     Resume,
+    /// Media that was made and has not left: it waits for the pacer. Told where it changed, when a frame was made and before feedback.
+    Backlog {
+        /// Bytes of its IP packets.
+        bytes: Bytes,
+    },
 }
 
 #[cfg(test)]

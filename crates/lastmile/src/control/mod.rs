@@ -200,7 +200,7 @@ options::registry! {
     ///
     /// ```
     /// let names: Vec<&str> = lastmile::control::CONTROLLERS.iter().map(|scheme| scheme.name).collect();
-    /// assert_eq!(names, ["tfrc", "multfrc", "vtp", "iiad", "sqrt", "rap", "fixed"]);
+    /// assert_eq!(names, ["tfrc", "multfrc", "vtp", "iiad", "sqrt", "rap", "nada", "fixed"]);
     /// ```
     pub static CONTROLLERS: Controller;
     tfrc,
@@ -209,6 +209,7 @@ options::registry! {
     iiad,
     sqrt,
     rap,
+    nada,
     fixed,
 }
 
