@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 }
 
 rm -rf target/package
-cargo package --quiet --workspace --no-verify --offline --allow-dirty --exclude-lockfile
+cargo package --quiet --workspace --exclude lastmile-peers --no-verify --offline --allow-dirty --exclude-lockfile
 unpacked=target/package/unpacked
 mkdir -p "$unpacked"
 for packed in target/package/*.crate; do

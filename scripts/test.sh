@@ -44,15 +44,17 @@ step format cargo fmt --all --check
 step format-registered rustfmt --edition 2024 --check crates/lastmile/src/{estimate,classify,control}/*.rs \
     crates/lastmile/src/*/*/mod.rs \
     crates/lastmile-sim/src/network/queue/*.rs
-step clippy cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+step clippy cargo clippy --workspace --exclude lastmile-peers --all-targets --all-features --locked -- -D warnings
+# Rivals are built by those who have them; without, their crate is a program with our own names.
+step peers cargo clippy -p lastmile-peers --all-targets --locked -- -D warnings
 step package scripts/package.sh
-step docs env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features --locked
+step docs env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude lastmile-peers --no-deps --all-features --locked
 # With the workspace's profiles, so that clippy's checks of the dependencies are used again.
 sed -n '/^\[profile/,$p' Cargo.toml >target/profiles.toml
 step fuzz-build cargo check --config target/profiles.toml --target-dir target --manifest-path fuzz/Cargo.toml \
     --bins --no-default-features --locked
 # Of the examples, which clippy has checked, tests run these.
-step examples cargo build --workspace --all-features --locked --example yaz --example ledbat --example veno --example ready
+step examples cargo build --workspace --exclude lastmile-peers --all-features --locked --example yaz --example ledbat --example veno --example ready
 step lean cargo check -p lastmile-cli --no-default-features --locked
 wasm=wasm32-unknown-unknown
 if [[ -d $(rustc --print sysroot)/lib/rustlib/$wasm ]]; then
@@ -66,8 +68,8 @@ if [[ -d $(rustc --print sysroot)/lib/rustlib/$wasm ]]; then
 else
     summary+=("wasm: skipped: Rust has no target $wasm here (rustup target add $wasm)")
 fi
-step tests cargo test --workspace --all-features --locked --lib --bins --tests
-step doctests cargo test --workspace --all-features --locked --doc
+step tests cargo test --workspace --exclude lastmile-peers --all-features --locked --lib --bins --tests
+step doctests cargo test --workspace --exclude lastmile-peers --all-features --locked --doc
 step conformance target/debug/lastmile conformance
 # Tests that meet the wall clock are named wallclock_* and ignored above: they run here alone, one at a time. They print
 # "lab: scored: NAME" for a run that counted; "lab: refused: NAME: WHY" for one that was late three times on a machine
@@ -76,7 +78,7 @@ step conformance target/debug/lastmile conformance
 # If more runs were unfit than scored, the last line says that the lab's lateness is unknown.
 # The builds' files go to disk first: later writes would delay the tests.
 sync
-step lab cargo test --workspace --all-features --locked --lib --bins --tests -- \
+step lab cargo test --workspace --exclude lastmile-peers --all-features --locked --lib --bins --tests -- \
     --ignored --nocapture --test-threads=1 wallclock_
 scored=$(grep -c '^lab: scored' "$logs/lab.log")
 refused=$(grep -c '^lab: refused' "$logs/lab.log")

@@ -56,7 +56,9 @@ fn the_front_page_example_hosts_every_controller() {
     };
     for scheme in CONTROLLERS.iter().filter(|scheme| scheme.name != "fixed") {
         let kbits = rate(scheme.name);
-        assert!((1_000.0..1_961.0).contains(&kbits), "{}: {kbits}", scheme.name);
+        // NADA's loss penalty at 2 % is its share at 750 kbit/s of 3 Mbit/s (RFC 8698, equations 2 and 5).
+        let least = if scheme.name == "nada" { 600.0 } else { 1_000.0 };
+        assert!((least..1_961.0).contains(&kbits), "{}: {kbits}", scheme.name);
     }
     assert!(rate("vtp+spike") > 1.2 * rate("vtp+none") && rate("tfrc+probe+zbs") > 1.4 * rate("tfrc"));
 }

@@ -231,7 +231,9 @@ fn the_first_window_comes_after_a_round_trip_and_a_feedback_interval() {
     for controller in control::CONTROLLERS.iter().filter(|controller| controller.name != "fixed") {
         let (when, target) = begin(controller.name);
         assert!(when <= at(91), "{} rose at {when}", controller.name);
-        let window = Rate::ip(4_000 * 8 * 1_000 / 41);
+        // NADA has no window to begin with: RMIN of its table 2.
+        let is_nada = controller.name == "nada";
+        let window = Rate::ip(if is_nada { 150_000 } else { 4_000 * 8 * 1_000 / 41 });
         assert!(target >= window.scaled(0.9), "{}: {target} at {when}", controller.name);
     }
 }

@@ -201,7 +201,7 @@ options::registry! {
     ///
     /// ```
     /// let names: Vec<&str> = lastmile::control::CONTROLLERS.iter().map(|scheme| scheme.name).collect();
-    /// assert_eq!(names, ["lastmile", "tfrc", "multfrc", "vtp", "iiad", "sqrt", "rap", "fixed"]);
+    /// assert_eq!(names, ["lastmile", "tfrc", "multfrc", "vtp", "iiad", "sqrt", "rap", "nada", "fixed"]);
     /// ```
     pub static CONTROLLERS: Controller;
     last_mile,
@@ -211,6 +211,7 @@ options::registry! {
     iiad,
     sqrt,
     rap,
+    nada,
     fixed,
 }
 

@@ -8,7 +8,7 @@ const WEIGHTS: [f64; N] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 
 /// Closed loss intervals: between loss events that are over.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct LossIntervals {
+pub(in crate::control) struct LossIntervals {
     /// I_1 to I_n in packets, newest first.
     sizes: [f64; N],
     /// DF_1 to DF_n.
@@ -19,7 +19,7 @@ pub(super) struct LossIntervals {
 }
 
 impl LossIntervals {
-    pub(super) fn new(threshold: f64) -> LossIntervals {
+    pub(in crate::control) fn new(threshold: f64) -> LossIntervals {
         LossIntervals { sizes: [0.0; N], factors: [1.0; N], known: 0, threshold }
     }
 
@@ -46,7 +46,7 @@ impl LossIntervals {
     }
 
     /// A loss event ended an interval of so many packets, which becomes I_1.
-    pub(super) fn close(&mut self, size: f64) {
+    pub(in crate::control) fn close(&mut self, size: f64) {
         let discount = if self.is_empty() { 1.0 } else { self.discount(size) };
         self.factors.iter_mut().for_each(|factor| *factor *= discount);
         self.factors.rotate_right(1);
@@ -56,7 +56,7 @@ impl LossIntervals {
     }
 
     /// The loss event rate with an open interval I_0 of `open` packets; nothing before the first loss event.
-    pub(super) fn loss_event_rate(&self, open: f64) -> Option<f64> {
+    pub(in crate::control) fn loss_event_rate(&self, open: f64) -> Option<f64> {
         if self.is_empty() {
             return None;
         }

@@ -32,6 +32,7 @@ pub use receiver::{Receiver, ReceiverFeedback, ReceiverPacket};
 use connections::Connections;
 use data_limited::DataLimited;
 use history::{LossHistory, Now};
+pub(super) use intervals::LossIntervals;
 use law::{Facts, Law};
 use options::Parameters;
 
