@@ -74,6 +74,14 @@ const SCALE_RECOVERY: f64 = 0.03;
 const CUTS: f64 = 0.01;
 const CUT: (f64, f64) = (0.03, 0.3);
 
+/// The encoder's target goes by that part in a second, while it is that close to the rate.
+const SLEW: f64 = 0.07;
+const CLOSE: f64 = 0.25;
+/// Backlog of the pacer beyond a frame goes in so many seconds, by a target that is lower by up to that part.
+const FRAME_S: f64 = 0.03;
+const BACKLOG_S: f64 = 0.6;
+const MOST_LESS: f64 = 0.2;
+
 /// The path as feedback shows it. Times are seconds, rates bytes a second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -105,8 +113,11 @@ pub struct Lastmile {
     losses: Losses,
     marks: Marks,
     beside: Beside,
-    /// Bytes a second.
+    /// Bytes a second: of the path, and of the encoder.
     rate: f64,
+    encoder: f64,
+    /// Bytes that wait for the pacer.
+    backlog: f64,
     /// Smoothed and least round-trip time, in seconds.
     rtt: Option<f64>,
     min_rtt: f64,
@@ -143,6 +154,8 @@ impl Lastmile {
             marks: Marks::new(),
             beside: Beside::default(),
             rate,
+            encoder: rate,
+            backlog: 0.0,
             rtt: None,
             min_rtt: f64::INFINITY,
             seen: Seen::default(),
@@ -239,6 +252,24 @@ impl Lastmile {
         (self.last_cut, self.growth, self.empty_since) = (now, 0.0, None);
     }
 
+    /// The encoder's target follows the rate, slowly where the law moves it by little: to an encoder an abrupt change is a burst of frames
+    /// (RFC 8593, section 5.1), and a small difference waits for the pacer meanwhile.
+    fn encode(&mut self) {
+        let moves_little = match self.phase {
+            Phase::Track | Phase::Dip { .. } => self.growth == 0.0,
+            Phase::Drain(_) => true,
+            _ => false,
+        };
+        let waits = self.backlog / self.rate.max(1.0) - FRAME_S;
+        let wanted = self.rate * (1.0 - (waits / BACKLOG_S).clamp(0.0, MOST_LESS));
+        let (slow, ratio) = (1.0 + SLEW * self.seen.dt, wanted / self.encoder);
+        let is_close = (1.0 - CLOSE..=1.0 + CLOSE).contains(&ratio);
+        self.encoder = match moves_little && is_close {
+            true => wanted.clamp(self.encoder / slow, self.encoder * slow),
+            false => wanted,
+        };
+    }
+
     /// An application that does not fill the rate, but could use more than is known to pass, is helped by padding: now and then for a second.
     fn pad(&mut self, seen: &Seen) {
         const EVERY_S: f64 = 3.0;
@@ -318,6 +349,7 @@ impl RateController for Lastmile {
         }
         if heard {
             self.update();
+            self.encode();
             self.flow.restart(self.rtt, self.rate);
         } else {
             self.flow.expect_feedback(self.rtt, self.rate);
@@ -341,6 +373,7 @@ impl RateController for Lastmile {
                 self.phase = Phase::Start;
                 self.settle(self.now());
             }
+            Signal::Backlog { bytes } => self.backlog = bytes.0 as f64,
             Signal::PersistentCongestion => self.set(self.rate / 2.0),
             Signal::Excess { trips: true, .. } => self.set(self.received(SLOW) / 2.0),
             _ => {}
@@ -355,6 +388,7 @@ impl RateController for Lastmile {
     fn on_timeout(&mut self, now: Time) {
         if self.flow.is_overdue(now) {
             self.set(self.rate / 2.0);
+            self.encoder = self.rate;
             self.flow.no_feedback(self.rtt, self.rate);
         }
     }
@@ -364,8 +398,8 @@ impl RateController for Lastmile {
     }
 
     fn output(&self) -> Output {
-        let target = self.flow.rate(self.rate);
-        let padding = if self.now() < self.padding_until { target } else { Rate::ip(0) };
+        let target = self.flow.rate(self.encoder);
+        let padding = if self.now() < self.padding_until { self.flow.rate(self.rate) } else { Rate::ip(0) };
         let window = self.rtt.map(|rtt| {
             let seconds = self.config.window * (self.control_time(self.min_rtt.min(rtt)) + self.target());
             Bytes((self.rate * seconds + 4.0 * self.flow.full_size()).min(1e15) as u64)
