@@ -10,7 +10,8 @@
 //! last one of each batch counts, and streams have 300 packets where these are too few.
 //!
 //! **Ours.** A rise that clocks can make is none: 100 ppm of the stream, or what stamps are uncertain by. The program's stamps of 1 us
-//! hide it, and those of a simulator do not. A fleet ends once eight of its twelve streams agree, since no further one changes its verdict.
+//! hide it, and those of a simulator do not. A fleet ends once no further stream changes its verdict: as eight of its twelve agree, or as
+//! neither side can have eight.
 
 mod rates;
 mod stream;
@@ -275,13 +276,14 @@ impl Pathload {
         }
         let all = |one: Delays| self.fleet.iter().filter(|other| **other == one).count();
         let (rose, stayed) = (all(Delays::Rise), all(Delays::Stay));
-        // Six in ten of all streams have made a verdict, which further ones change by losses alone.
-        let certain =
-            rose.max(stayed) as f64 >= rates::SHARE * wanted as f64 && self.fleet.len() <= self.sent;
-        if self.sent < wanted && (self.config.faithful || !certain) {
+        // Further streams change such a verdict by losses alone.
+        let settled = || Fleet::settled(rose, stayed, self.fleet.len(), wanted.saturating_sub(self.sent));
+        let is_readable = self.fleet.len() * READABLE >= wanted;
+        let ends_early = !self.config.faithful && is_readable && self.fleet.len() <= self.sent;
+        if self.sent < wanted && !(ends_early && settled().is_some()) {
             return;
         }
-        if self.fleet.len() * READABLE < wanted {
+        if !is_readable {
             if core::mem::replace(&mut self.repeated, true) {
                 let sent = self.base.sent;
                 return self.base.refuse(Refusal::ScheduleBroken { sent, discarded: self.sent as u32 });
