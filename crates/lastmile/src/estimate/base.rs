@@ -71,6 +71,15 @@ impl Base {
         }
     }
 
+    /// The same; where the tool does as its original, it says so beside all numbers, and what that means.
+    pub(super) fn of(conditions: Conditions, faithful: bool, meaning: &str) -> Base {
+        let mut base = Base::new(conditions);
+        if faithful {
+            base.warn(WarningCode::Faithful, meaning);
+        }
+        base
+    }
+
     /// The result, or a pause that is due; otherwise it is the tool's turn.
     pub fn step(&mut self) -> Option<Step> {
         match &self.outcome {

@@ -114,8 +114,12 @@ pub struct DietTopp {
 impl DietTopp {
     /// Ready to start.
     pub fn new(config: DietToppConfig, conditions: Conditions) -> DietTopp {
-        let mut diettopp = DietTopp {
-            base: Base::new(conditions),
+        DietTopp {
+            base: Base::of(
+                conditions,
+                config.faithful,
+                "by the original program's rules: the share is a point of the line",
+            ),
             guard: Guard::new(config.faithful),
             burst: (Vec::new(), 0),
             share: 0.0,
@@ -124,14 +128,7 @@ impl DietTopp {
             points: Vec::new(),
             streams: Vec::new(),
             config,
-        };
-        if diettopp.config.faithful {
-            diettopp.base.warn(
-                WarningCode::Faithful,
-                "by the original program's rules: the share is a point of the line",
-            );
         }
-        diettopp
     }
 
     fn train_length(&self) -> usize {
@@ -227,9 +224,7 @@ impl Estimator for DietTopp {
         let took = signal::sums(&gaps)[1].max(record.planned.last().copied().unwrap_or(Span::ZERO));
         self.base.pause(took.scaled(1.0 / self.config.duty - 1.0).clamp(Span::ZERO, MOST_PAUSE));
         if verdict != StreamVerdict::Believed || signal::throughput(&gaps).is_none() {
-            let verdict =
-                if verdict == StreamVerdict::Believed { StreamVerdict::ScheduleBroken } else { verdict };
-            return self.base.waste(verdict, ATTEMPTS);
+            return self.base.waste(verdict.or(StreamVerdict::ScheduleBroken), ATTEMPTS);
         }
         self.base.useful();
         match self.rates.is_empty() {

@@ -126,21 +126,18 @@ pub struct Dispersion {
 impl Dispersion {
     /// Ready to start.
     pub fn new(config: DispersionConfig, conditions: Conditions) -> Dispersion {
-        let mut dispersion = Dispersion {
-            base: Base::new(conditions),
+        Dispersion {
+            base: Base::of(
+                conditions,
+                config.faithful,
+                "all pairs count, without a check that these hosts can time them",
+            ),
             guard: Guard::with_burst(config.faithful),
             gap: config.pair_gap,
             rates: Vec::new(),
             streams: Vec::new(),
             config,
-        };
-        if dispersion.config.faithful {
-            dispersion.base.warn(
-                WarningCode::Faithful,
-                "all pairs count, without a check that these hosts can time them",
-            );
         }
-        dispersion
     }
 
     fn found(&self, more: &[Warning]) -> Vec<Estimate> {

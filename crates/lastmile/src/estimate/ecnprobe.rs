@@ -54,7 +54,7 @@ pub const ENTRY: Method = Method {
     about: "available bandwidth as the rate from which on routers mark packets (ECN); needs a queue that marks",
     paper: "Hei, Chen, Bensaou, Tsang, Towards unified self-congestion probing for bandwidth measurement, 2008",
     estimates: &[Quantity::AvailableBandwidth],
-    pattern: &[Probes::Trains],
+    pattern: &[Probes::Bursts, Probes::Trains],
     signal: Signal::Marks,
     search: &[Search::Binary],
     weak: "on paths whose busy queue does not mark, beside flows that answer to marks, and with trains too short to fill the queue",
@@ -137,11 +137,12 @@ pub struct EcnProbe {
 impl EcnProbe {
     /// Ready to start.
     pub fn new(config: EcnProbeConfig, conditions: Conditions) -> EcnProbe {
-        let mut base = Base::new(conditions);
-        if config.faithful {
-            base.warn(WarningCode::Faithful, "by the paper's rules, with trains that hardly fill a queue");
-        }
         EcnProbe {
+            base: Base::of(
+                conditions,
+                config.faithful,
+                "by the paper's rules, with trains that hardly fill a queue",
+            ),
             guard: Guard::new(config.faithful),
             rate: config.first_rate.map(|rate| rate.bits_per_second() as f64),
             most: config.first_rate.map_or(0.0, |rate| MOST * rate.bits_per_second() as f64),
@@ -151,7 +152,6 @@ impl EcnProbe {
             trains: Vec::new(),
             streams: Vec::new(),
             config,
-            base,
         }
     }
 

@@ -45,6 +45,8 @@ words! {
         Pairs = "pairs",
         /// Pairs at exponentially distributed distances.
         PoissonPairs = "Poisson pairs",
+        /// Single packets far apart, each of which meets the path by itself.
+        Packets = "single packets",
         /// Single packets at exponentially distributed distances.
         PoissonPackets = "Poisson packets",
         /// Packets at one rate.

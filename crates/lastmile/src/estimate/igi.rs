@@ -120,9 +120,13 @@ pub struct Igi {
 impl Igi {
     /// With a formula for what is left.
     pub(super) fn new(config: IgiConfig, formula: Formula, conditions: Conditions) -> Igi {
-        let mut igi = Igi {
+        Igi {
             formula,
-            base: Base::new(conditions),
+            base: Base::of(
+                conditions,
+                config.faithful,
+                "by the original program's rules: rates are of payload",
+            ),
             guard: Guard::new(config.faithful),
             bursts: Vec::new(),
             burst_streams: Vec::new(),
@@ -132,11 +136,7 @@ impl Igi {
             rounds: Vec::new(),
             streams: vec![Vec::new()],
             config,
-        };
-        if igi.config.faithful {
-            igi.base.warn(WarningCode::Faithful, "by the original program's rules: rates are of payload");
         }
-        igi
     }
 
     /// Bits of a packet that count.
@@ -235,9 +235,7 @@ impl Estimator for Igi {
         self.base.drain(record, self.config.pause);
         let gaps = signal::gaps(record, !self.config.faithful);
         if verdict != StreamVerdict::Believed || signal::throughput(&gaps).is_none() {
-            let verdict =
-                if verdict == StreamVerdict::Believed { StreamVerdict::ScheduleBroken } else { verdict };
-            return self.base.waste(verdict, ATTEMPTS);
+            return self.base.waste(verdict.or(StreamVerdict::ScheduleBroken), ATTEMPTS);
         }
         self.base.useful();
         match self.search {

@@ -58,7 +58,8 @@ pub struct Method {
     pub paper: &'static str,
     /// Quantities that it estimates, in the order of its results.
     pub estimates: &'static [Quantity],
-    /// Shapes of its streams, in the order in which it sends them.
+    /// Shapes of its own streams, in the order in which it sends them; those that only look at the path, such as the [`Guard`](super::Guard)'s
+    /// burst, do not count.
     pub pattern: &'static [Probes],
     /// Congestion signal that it reads from them.
     pub signal: Signal,
@@ -88,7 +89,7 @@ impl Method {
     ///
     /// ```
     /// let topp = lastmile::estimate::METHODS.find("topp")?;
-    /// assert_eq!(topp.row(), ["trains", "throughput", "regression"].map(str::to_owned));
+    /// assert_eq!(topp.row(), ["pairs, trains", "throughput", "regression"].map(str::to_owned));
     /// # Ok::<(), lastmile::options::ChoiceError>(())
     /// ```
     pub fn row(&self) -> [String; 3] {

@@ -97,12 +97,12 @@ pub struct ProbeGap {
 impl ProbeGap {
     /// Ready to start.
     pub fn new(config: ProbeGapConfig, conditions: Conditions) -> ProbeGap {
-        let mut base = Base::new(conditions);
-        if config.faithful {
-            base.warn(WarningCode::Faithful, "by the paper's rule alone, without a look at the path");
-        }
         ProbeGap {
-            base,
+            base: Base::of(
+                conditions,
+                config.faithful,
+                "by the paper's rule alone, without a look at the path",
+            ),
             guard: Guard::with_burst(config.faithful),
             capacity: KnownCapacity::new(config.capacity, None, conditions),
             delays: Vec::new(),

@@ -91,21 +91,18 @@ pub struct Spruce {
 impl Spruce {
     /// Ready to start.
     pub fn new(config: SpruceConfig, conditions: Conditions) -> Spruce {
-        let mut spruce = Spruce {
-            base: Base::new(conditions),
+        Spruce {
+            base: Base::of(
+                conditions,
+                config.faithful,
+                "by the original program's rules: the capacity is taken 1.9 % too high",
+            ),
             guard: Guard::with_burst(config.faithful),
             capacity: KnownCapacity::new(config.capacity, Some(config.packet_size), conditions),
             shares: Vec::new(),
             streams: Vec::new(),
             config,
-        };
-        if spruce.config.faithful {
-            spruce.base.warn(
-                WarningCode::Faithful,
-                "by the original program's rules: the capacity is taken 1.9 % too high",
-            );
         }
-        spruce
     }
 
     /// Between the two packets of a pair.

@@ -33,6 +33,20 @@ pub enum StreamVerdict {
     NoReport,
 }
 
+impl StreamVerdict {
+    /// The reason not to count a stream that told nothing: its verdict, or `else_for` where it was believed.
+    ///
+    /// ```
+    /// use lastmile::observe::StreamVerdict::{Believed, ScheduleBroken, TooLossy};
+    /// assert_eq!(Believed.or(ScheduleBroken), ScheduleBroken);
+    /// assert_eq!(TooLossy.or(ScheduleBroken), TooLossy);
+    /// ```
+    #[must_use]
+    pub fn or(self, else_for: StreamVerdict) -> StreamVerdict {
+        if self == StreamVerdict::Believed { else_for } else { self }
+    }
+}
+
 /// Judgement of a stream that holds for every method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {

@@ -6,4 +6,5 @@ mod loops;
 mod paths;
 mod replay;
 mod sessions;
+mod tools;
 mod world;

@@ -26,6 +26,8 @@ pub(super) struct Scoreboard {
     judged: u64,
     /// Below it no segment is lost and not resent.
     hole: u64,
+    /// Below it every segment is sacked or resent.
+    doubtful: u64,
     /// The last ACK's blocks: their segments are sacked, and the next ACK mostly reports them again.
     known: Blocks,
 }
@@ -47,6 +49,7 @@ impl Scoreboard {
         self.una = self.una.max(una);
         self.judged = self.judged.max(una);
         self.hole = self.hole.max(una);
+        self.doubtful = self.doubtful.max(una);
     }
 
     fn uncount(&mut self, flags: u8) {
@@ -61,14 +64,15 @@ impl Scoreboard {
             *flags &= SACKED;
         }
         (self.lost, self.resent) = (0, 0);
-        (self.judged, self.hole) = (self.una, self.una);
+        (self.judged, self.hole, self.doubtful) = (self.una, self.una, self.una);
     }
 
     /// Forgets what is sacked too.
     pub(super) fn clear(&mut self) {
         self.flags.clear();
         (self.sacked, self.lost, self.resent) = (0, 0, 0);
-        (self.judged, self.hole, self.known) = (self.una, self.una, Blocks::default());
+        (self.judged, self.hole, self.doubtful) = (self.una, self.una, self.una);
+        self.known = Blocks::default();
     }
 
     /// Takes in an ACK's blocks; says how many segments they newly report. `max` is the first segment never sent.
@@ -183,7 +187,7 @@ impl Scoreboard {
         }
         self.flags[(seq - self.una) as usize] &= !RESENT;
         self.resent -= 1;
-        self.hole = self.hole.min(seq);
+        (self.hole, self.doubtful) = (self.hole.min(seq), self.doubtful.min(seq));
         true
     }
 
@@ -199,10 +203,15 @@ impl Scoreboard {
     }
 
     /// NextSeg's rule 3: the first segment below a sacked one that is not known to have arrived nor resent.
-    pub(super) fn next_doubtful(&self) -> Option<u64> {
-        let last = self.flags.iter().rposition(|flags| flags & SACKED != 0)?;
-        let index = self.flags.iter().take(last).position(|flags| flags & (SACKED | RESENT) == 0)?;
-        Some(self.una + index as u64)
+    pub(super) fn next_doubtful(&mut self) -> Option<u64> {
+        let last = self.una + self.flags.iter().rposition(|flags| flags & SACKED != 0)? as u64;
+        while self.doubtful < last {
+            if self.flag(self.doubtful) & (SACKED | RESENT) == 0 {
+                return Some(self.doubtful);
+            }
+            self.doubtful += 1;
+        }
+        None
     }
 
     /// NextSeg's rule 4: the last segment before `max` that is not known to have arrived, unless it was resent.

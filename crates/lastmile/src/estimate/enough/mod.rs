@@ -70,7 +70,7 @@ pub const ENTRY: Method = Method {
     about: "if a rate fits, yes or no: bets on short trains at twice the rate and on small packets that met nobody",
     paper: "our own; the test: Waudby-Smith, Ramdas, J. Royal Statistical Society B, 2024",
     estimates: &[Quantity::Enough],
-    pattern: &[Probes::Trains],
+    pattern: &[Probes::Trains, Probes::Packets],
     signal: Signal::Delay,
     search: &[Search::Algorithmic],
     weak: "behind a token bucket that holds more than half of a train: it is not seen",

@@ -10,22 +10,25 @@
 //! last one of each batch counts, and streams have 300 packets where these are too few.
 //!
 //! **Ours.** A rise that clocks can make is none: 100 ppm of the stream, or what stamps are uncertain by. The program's stamps of 1 us
-//! hide it, and those of a simulator do not. A fleet ends once eight of its twelve streams agree, since no further one changes its verdict.
+//! hide it, and those of a simulator do not. A fleet ends once no further stream changes its verdict: as eight of its twelve agree, or as
+//! neither side can have eight.
 
 mod rates;
+mod stream;
 
 use crate::estimate::{
     Base, Conditions, Estimate, Estimator, Guard, Interval, IntervalMethod, Method, Probes, Quantity,
     Refusal, Search, Signal, Step, StreamPlan, Value, Warning, WarningCode, base::TOO_FAST, bits_per_second,
 };
 use crate::observe::pairs::NOISE_SHARE;
-use crate::observe::signal::{self, Trend};
+use crate::observe::signal;
 use crate::observe::{StreamVerdict, judge};
 use crate::options::Options;
 use crate::report::{Direction, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
 use rates::{Fleet, Rates};
+use stream::{Delays, Stream, left};
 
 crate::options! {
     /// pathload's parameters.
@@ -100,13 +103,6 @@ const LOSSY_FLEETS: u32 = 4;
 const AT_ONCE_REFUSED: &str = "packets that left apart came together, as at a host that takes interrupts late or over Wi-Fi that aggregates: delays of single packets say nothing";
 /// Packets of a part of a stream that can be read.
 const PART: usize = 36;
-/// Medians that make a trend.
-const MEDIANS: usize = 5;
-/// Bands of the two tests, 10 % about 0.55 and 0.4: below the first there is no trend, above the second there is one.
-const PCT: (f64, f64) = (0.495, 0.605);
-const PDT: (f64, f64) = (0.36, 0.44);
-/// Packets that arrive closer together came at once.
-const AT_ONCE: Span = Span::from_micros(7);
 /// Share of a burst's gaps that are so short where a receiver takes packets several at a time.
 const COALESCED: f64 = 0.6;
 /// Longer streams where so few batches came, and how much longer.
@@ -114,8 +110,6 @@ const FEW_BATCHES: usize = 5;
 const LONGER: usize = 3;
 /// Streams in a row of few batches that are enough.
 const STREAMS: u32 = 3;
-/// Gaps at sending that do not count, the longest ones.
-const LATE: f64 = 0.15;
 /// Share of a fleet's streams that must be readable; a fleet is repeated once.
 const READABLE: usize = 2;
 /// Share of streams outside the range that contradict it, from which on a warning says so (our own).
@@ -124,29 +118,6 @@ const CONTRADICTED: f64 = 0.1;
 const ENOUGH: usize = 20;
 /// A fleet this little above the range bounds it.
 const NEAR: f64 = 0.1;
-/// Largest difference of two clocks' rates (our own).
-const SKEW: f64 = 1e-4;
-
-/// Verdict on one stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Delays {
-    Rise,
-    Stay,
-    /// The tests disagree, or neither tells.
-    Unclear,
-}
-
-/// The two tests on delays in any unit.
-fn verdict(trend: &Trend) -> Delays {
-    // 1.3.2 divides by the medians, and not by the steps between them.
-    let pct = trend.rising as f64 / trend.medians as f64;
-    let side = |value: f64, (low, high): (f64, f64)| i32::from(value > high) - i32::from(value < low);
-    match side(pct, PCT) + side(trend.pdt, PDT) {
-        1.. => Delays::Rise,
-        ..=-1 => Delays::Stay,
-        0 => Delays::Unclear,
-    }
-}
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -233,7 +204,7 @@ impl Pathload {
 
     fn on_burst(&mut self, record: &StreamRecord, length: usize, mut bad: Vec<f64>) {
         let gaps = signal::gaps(record, false);
-        let close = self.close(record);
+        let close = self.read(record).close();
         let coalesced = gaps.iter().filter(|gap| gap.received <= close).count();
         self.coalesced |= coalesced as f64 > COALESCED * gaps.len() as f64;
         let rate = signal::throughput(&gaps);
@@ -247,9 +218,7 @@ impl Pathload {
         }
         let mean = bad.iter().sum::<f64>() / bad.len() as f64;
         let Some(adr) = good.or(Some(mean)).filter(|rate| rate.is_finite() && *rate > 0.0) else {
-            let verdict = judge(record).verdict;
-            let verdict = if verdict == StreamVerdict::Believed { StreamVerdict::TooLossy } else { verdict };
-            return self.base.waste(verdict, 1);
+            return self.base.waste(judge(record).verdict.or(StreamVerdict::TooLossy), 1);
         };
         self.adr = adr;
         let bps =
@@ -264,53 +233,9 @@ impl Pathload {
         self.phase = Phase::Fleet;
     }
 
-    /// Packets closer than this came at once.
-    fn close(&self, record: &StreamRecord) -> Span {
-        if self.config.faithful { AT_ONCE } else { AT_ONCE.max(self.base.noise(record) * 3) }
-    }
-
-    /// Delays of the parts of a stream that were sent without a break, of packets in order.
-    fn parts(&mut self, record: &StreamRecord) -> Vec<Vec<f64>> {
-        let gap = record.planned.get(1).copied().unwrap_or(Span::ZERO);
-        let switched = (gap * 2).max(gap + Span::from_millis(1));
-        let close = self.close(record);
-        let (mut parts, mut last): (Vec<Vec<f64>>, Option<usize>) = (vec![Vec::new()], None);
-        for (i, packet) in record.packets.iter().enumerate() {
-            let (Some(owd), Some(came)) = (packet.owd(), packet.fate.arrived()) else { continue };
-            if record.send_gap(i).is_some_and(|(sent, _)| sent > switched) {
-                parts.push(Vec::new());
-            }
-            let before = last.and_then(|last| record.packets[last].fate.arrived());
-            // Out of order.
-            if before.is_some_and(|before| came < before) {
-                continue;
-            }
-            let at_once = before.is_some_and(|before| came - before <= close);
-            last = Some(i);
-            let Some(part) = parts.last_mut() else { continue };
-            // The last one of a batch waited least.
-            if at_once && self.coalesced {
-                part.pop();
-            }
-            if !at_once || self.coalesced {
-                part.push(owd.relative_nanos() as f64);
-            }
-        }
-        parts
-    }
-
-    /// Verdict on the delays of a part of a stream.
-    fn delays(&self, delays: &[f64], record: &StreamRecord) -> Option<Delays> {
-        let zero = delays.iter().copied().reduce(f64::min)?;
-        let micros =
-            |delay: f64| if self.config.faithful { libm::floor((delay - zero) / 1e3) } else { delay - zero };
-        let delays: Vec<f64> = delays.iter().map(|delay| micros(*delay)).collect();
-        let trend = Trend::of(&delays).filter(|trend| trend.medians >= MEDIANS)?;
-        let most = delays.iter().copied().fold(0.0, f64::max);
-        let length = record.planned.last().map_or(0.0, |last| last.as_nanos() as f64);
-        let clocks = (SKEW * length).max(self.base.noise(record).as_nanos() as f64);
-        let none = !self.config.faithful && most <= clocks;
-        Some(if none { Delays::Stay } else { verdict(&trend) })
+    fn read<'a>(&self, record: &'a StreamRecord) -> Stream<'a> {
+        let noise = self.base.noise(record);
+        Stream { record, faithful: self.config.faithful, coalesced: self.coalesced, noise }
     }
 
     fn on_fleet(&mut self, record: &StreamRecord) {
@@ -328,7 +253,8 @@ impl Pathload {
         self.sent += 1;
         self.streams.push(record.stream);
         self.left.extend(left(record));
-        let parts = self.parts(record);
+        let stream = self.read(record);
+        let parts = stream.parts();
         let came: usize = parts.iter().map(Vec::len).sum();
         let loss = if self.coalesced { signal::loss(record) } else { 1.0 - came as f64 / planned as f64 };
         self.lossy += usize::from(loss >= LOSSY);
@@ -337,7 +263,7 @@ impl Pathload {
         }
         let enough = |part: &Vec<f64>| self.coalesced || part.len() > PART || part.len() + 1 >= planned;
         let read: Vec<Delays> =
-            parts.iter().filter(|part| enough(part)).filter_map(|part| self.delays(part, record)).collect();
+            parts.iter().filter(|part| enough(part)).filter_map(|part| stream.delays(part)).collect();
         self.fleet.extend(read);
         let wanted = if length >= SLOW { 1 } else { self.config.streams };
         let lossy = self.lossy as f64 >= LOSSY_STREAMS * self.config.streams as f64;
@@ -350,13 +276,14 @@ impl Pathload {
         }
         let all = |one: Delays| self.fleet.iter().filter(|other| **other == one).count();
         let (rose, stayed) = (all(Delays::Rise), all(Delays::Stay));
-        // Six in ten of all streams have made a verdict, which further ones change by losses alone.
-        let certain =
-            rose.max(stayed) as f64 >= rates::SHARE * wanted as f64 && self.fleet.len() <= self.sent;
-        if self.sent < wanted && (self.config.faithful || !certain) {
+        // Further streams change such a verdict by losses alone.
+        let settled = || Fleet::settled(rose, stayed, self.fleet.len(), wanted.saturating_sub(self.sent));
+        let is_readable = self.fleet.len() * READABLE >= wanted;
+        let ends_early = !self.config.faithful && is_readable && self.fleet.len() <= self.sent;
+        if self.sent < wanted && !(ends_early && settled().is_some()) {
             return;
         }
-        if self.fleet.len() * READABLE < wanted {
+        if !is_readable {
             if core::mem::replace(&mut self.repeated, true) {
                 let sent = self.base.sent;
                 return self.base.refuse(Refusal::ScheduleBroken { sent, discarded: self.sent as u32 });
@@ -477,16 +404,6 @@ impl Pathload {
     }
 }
 
-/// The rate at which a stream left, in bit/s, without its longest gaps.
-fn left(record: &StreamRecord) -> Option<f64> {
-    let mut gaps: Vec<Span> = (1..record.packets.len()).filter_map(|i| Some(record.send_gap(i)?.0)).collect();
-    gaps.sort();
-    gaps.truncate(gaps.len() - (gaps.len() as f64 * LATE) as usize);
-    let mean = gaps.iter().copied().sum::<Span>().as_secs_f64() / gaps.len() as f64;
-    let rate = record.packets.first()?.size.bits() as f64 / mean;
-    (rate.is_finite() && rate > 0.0).then_some(rate)
-}
-
 impl Estimator for Pathload {
     fn step(&mut self) -> Step {
         if let Some(step) = self.base.step() {
@@ -521,189 +438,4 @@ impl Estimator for Pathload {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::estimate::Outcome;
-    use crate::observe::testing::record;
-    use crate::report::{Fate, Pattern};
-    use crate::time::Time;
-
-    fn tool(config: PathloadConfig) -> Pathload {
-        Pathload::new(config, Conditions::exact(1))
-    }
-
-    /// Five medians of which so many are above the one before.
-    fn trend(medians: [f64; 5]) -> Trend {
-        let delays: Vec<f64> = medians.iter().flat_map(|median| [*median; 5]).collect();
-        Trend::of(&delays).unwrap()
-    }
-
-    #[test]
-    fn both_tests_and_their_bands_by_hand() {
-        // PCT 4 / 5 = 0.8 and PDT (9 - 1) / 8 = 1: both rise.
-        assert_eq!(verdict(&trend([1.0, 3.0, 5.0, 7.0, 9.0])), Delays::Rise);
-        // PCT 3 / 5 = 0.6, between the bands; PDT (4 - 0) / (5 + 3 + 1 + 1) = 0.4, between them too.
-        assert_eq!(verdict(&trend([0.0, 5.0, 2.0, 3.0, 4.0])), Delays::Unclear);
-        // PCT 3 / 5 and PDT (2 - 0) / (3 + 3 + 1 + 1) = 0.25.
-        assert_eq!(verdict(&trend([0.0, 3.0, 0.0, 1.0, 2.0])), Delays::Stay);
-        // PCT 3 / 5 and PDT (6 - 1) / (2 + 1 + 3 + 1) = 0.71: one is unclear, the other decides.
-        assert_eq!(verdict(&trend([1.0, 3.0, 2.0, 5.0, 6.0])), Delays::Rise);
-        // PCT 1 / 5 and PDT (9 - 1) / 8 = 1: they disagree.
-        assert_eq!(verdict(&trend([1.0, 1.0, 1.0, 1.0, 9.0])), Delays::Unclear);
-        assert_eq!(verdict(&trend([3.0; 5])), Delays::Stay);
-    }
-
-    /// R T / 8 at 80 us, 228 B at least, and from 150 Mbit/s on the largest size with a gap of whole microseconds.
-    #[test]
-    fn sizes_and_gaps_of_streams() {
-        let of = |rate: f64| {
-            let plan = tool(PathloadConfig::default()).stream(rate);
-            (plan.packets[0].size.0, plan.packets[1].offset.as_nanos())
-        };
-        assert_eq!(of(60e6), (600, 80_000));
-        assert_eq!(of(10e6), (228, 182_400));
-        assert_eq!(of(200e6), (1488, 59_520));
-    }
-
-    #[test]
-    fn the_rate_at_which_a_stream_left_is_without_its_longest_gaps() {
-        let mut sent: Vec<u64> = (0..21).map(|k| k * 100).collect();
-        let even = left(&record(Pattern::Train, &sent, &sent, &[None; 21])).unwrap();
-        assert!((even - 1488.0 * 8e4).abs() < 1.0, "{even}");
-        // Two late packets of 20 gaps: 15 % are three gaps.
-        sent[7] += 60;
-        sent[12] += 80;
-        let rate = left(&record(Pattern::Train, &sent, &sent, &[None; 21])).unwrap();
-        // The gaps of 40 and 20 us count, the longest three do not.
-        assert!((rate - 1488.0 * 8.0 / ((40.0 + 20.0 + 15.0 * 100.0) / 17.0 * 1e-6)).abs() < 1.0, "{rate}");
-    }
-
-    /// Of twenty streams outside 5 to 6 Mbit/s three contradict it; a fleet at 6.5 ended by losses bounds it, one at 8 does not.
-    #[test]
-    fn streams_that_contradict_the_range_are_told_of() {
-        let mut tool = tool(PathloadConfig::default());
-        tool.told = [(8e6, Delays::Rise), (4e6, Delays::Stay)].repeat(10);
-        let codes = |tool: &Pathload| tool.doubts(5e6, 6e6).iter().map(|w| w.code).collect::<Vec<_>>();
-        assert_eq!(codes(&tool), []);
-        (tool.told[0].1, tool.told[1].1) = (Delays::Stay, Delays::Rise);
-        assert_eq!(codes(&tool), []);
-        tool.told[2].1 = Delays::Stay;
-        assert_eq!(codes(&tool), [WarningCode::Changing]);
-        // Within the range a stream may say either.
-        tool.told[..4].iter_mut().for_each(|told| told.0 = 5.5e6);
-        assert_eq!(codes(&tool), [WarningCode::Partial]);
-        tool.told = [(8e6, Delays::Rise)].repeat(20);
-        tool.lost = Some(8e6);
-        assert_eq!(codes(&tool), []);
-        tool.lost = Some(6.5e6);
-        assert_eq!(codes(&tool), [WarningCode::PoorFit]);
-    }
-
-    /// A plan over a FIFO of so many Mbit/s with so many of others as a fluid, stamps of a clock 50 ppm fast.
-    fn over(plan: &StreamPlan, mbps: f64, others: f64) -> StreamRecord {
-        let (mut queue, mut before) = (0.0_f64, 0.0_f64);
-        let us = |span: Span| span.as_nanos() as f64 / 1e3;
-        let sent: Vec<u64> = plan.packets.iter().map(|p| us(p.offset) as u64).collect();
-        let mut record = record(plan.pattern, &sent, &sent, &vec![None; sent.len()]);
-        record.planned = plan.packets.iter().map(|p| p.offset).collect();
-        for (r, p) in record.packets.iter_mut().zip(&plan.packets) {
-            let at = us(p.offset);
-            queue = (queue - (at - before) * (1.0 - others / mbps)).max(0.0) + p.size.bits() as f64 / mbps;
-            before = at;
-            (r.sent, r.size) = (Time::from_nanos(p.offset.as_nanos() as u64), p.size);
-            if queue < 60_000.0 * 8.0 / mbps {
-                r.fate = Fate::Arrived(Time::from_nanos(((at + queue) * 1_000.05) as u64 + 9_000_000));
-            }
-        }
-        record
-    }
-
-    fn run(
-        config: PathloadConfig,
-        change: impl Fn(StreamRecord) -> StreamRecord,
-        mbps: f64,
-        others: f64,
-    ) -> (Outcome, u64) {
-        let (mut tool, mut bytes) = (tool(config), 0);
-        loop {
-            match tool.step() {
-                Step::Send(plan) => {
-                    bytes += plan.bytes().0;
-                    tool.on_stream(&change(over(&plan, mbps, others)));
-                }
-                Step::Pause(_) => {}
-                Step::Done(outcome) => return (outcome, bytes),
-            }
-        }
-    }
-
-    fn left_over(outcome: &Outcome) -> f64 {
-        let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
-        found[0].value.rate().unwrap().bits_per_second() as f64 / 1e6
-    }
-
-    #[test]
-    fn fleets_find_what_is_left_of_a_fluid_within_the_range() {
-        for (mbps, others) in [(10.0, 0.0), (10.0, 4.0), (1.0, 0.3), (90.0, 30.0)] {
-            let (outcome, bytes) = run(PathloadConfig::default(), |r| r, mbps, others);
-            let left = left_over(&outcome);
-            assert!((left / (mbps - others) - 1.0).abs() < 0.05, "{left} of {mbps} under {others}");
-            assert!(mbps != 10.0 || bytes < 2_400_000, "{bytes}");
-        }
-        let of_ecnprobe = Some(Rate::ip(200_000));
-        let config = PathloadConfig { omega: of_ecnprobe, chi: of_ecnprobe, ..PathloadConfig::default() };
-        assert!((left_over(&run(config, |r| r, 10.0, 4.0).0) - 6.0).abs() < 0.2);
-    }
-
-    /// One of 50 packets lost is none of the stream's; one of 25 makes all streams lossy, which is a trend at any rate.
-    #[test]
-    fn losses_and_a_slow_link_are_as_the_program_takes_them() {
-        let lose = |every: usize| {
-            move |mut record: StreamRecord| {
-                if record.pattern == Pattern::Train {
-                    record.packets.iter_mut().skip(3).step_by(every).for_each(|p| p.fate = Fate::Lost);
-                }
-                record
-            }
-        };
-        assert!((left_over(&run(PathloadConfig::default(), lose(50), 10.0, 4.0).0) / 6.0 - 1.0).abs() < 0.05);
-        let (outcome, _) =
-            run(PathloadConfig { max_fleets: 5, ..PathloadConfig::default() }, lose(25), 10.0, 4.0);
-        assert!(matches!(outcome, Outcome::Refused(Refusal::TooLossy { .. })), "{outcome:?}");
-        // 100 packets of 228 B at 100 kbit/s take 1.8 s: one is a fleet.
-        let mut slow = tool(PathloadConfig::default());
-        slow.on_stream(&over(&StreamPlan::burst(50, Bytes(1488)), 0.1, 0.0));
-        let _ = slow.step();
-        for (length, fleets) in [(35, 0), (20, 0), (5, 0), (100, 1)] {
-            let plan = loop {
-                match slow.step() {
-                    Step::Send(plan) => break plan,
-                    Step::Pause(_) => {}
-                    Step::Done(outcome) => panic!("{outcome:?}"),
-                }
-            };
-            slow.on_stream(&over(&plan, 0.1, 0.0));
-            if slow.fleets > 0 || plan.packets.len() == 100 {
-                assert_eq!(slow.fleets, 1);
-                return;
-            }
-            assert!(plan.packets.len() <= length && slow.fleets == fleets);
-        }
-    }
-
-    /// Stamps in batches of four: the last of each counts, and ten streams' worth of batches are a trend.
-    #[test]
-    fn batches_are_read_by_their_last_packets() {
-        let batch = |mut record: StreamRecord| {
-            for four in record.packets.chunks_mut(4) {
-                let last = four.iter().rev().find_map(|p| p.fate.arrived());
-                four.iter_mut().filter(|p| p.fate.arrived().is_some()).for_each(|p| {
-                    p.fate = last.map_or(Fate::Lost, Fate::Arrived);
-                });
-            }
-            record
-        };
-        let (outcome, _) = run(PathloadConfig::default(), batch, 10.0, 4.0);
-        assert!((left_over(&outcome) / 6.0 - 1.0).abs() < 0.08, "{outcome:?}");
-    }
-}
+mod tests;

@@ -26,6 +26,14 @@ impl Fleet {
             _ => Fleet::Grey,
         }
     }
+
+    /// The verdict if `more` streams cannot change it, whatever their delays do.
+    pub(super) fn settled(rose: usize, stayed: usize, all: usize, more: usize) -> Option<Fleet> {
+        let least = Fleet::of(rose, stayed, all + more);
+        let open = Fleet::of(rose + more, 0, all + more) != Fleet::Grey
+            || Fleet::of(0, stayed + more, all + more) != Fleet::Grey;
+        (least != Fleet::Grey || !open).then_some(least)
+    }
 }
 
 /// The search, in bit/s.
@@ -213,6 +221,12 @@ mod tests {
         assert_eq!(
             [of(8, 4), of(7, 5), of(5, 7), of(3, 8), of(0, 0)],
             [Fleet::Rising, Fleet::Grey, Fleet::Grey, Fleet::Staying, Fleet::Grey]
+        );
+        // Eight of twelve are enough with four to come, seven are not; five and five of ten can have seven, and five of nine can have eight.
+        let settled = |rose, stayed, more| Fleet::settled(rose, stayed, rose + stayed, more);
+        assert_eq!(
+            [settled(8, 0, 4), settled(7, 0, 5), settled(0, 8, 4), settled(5, 5, 2), settled(4, 5, 3)],
+            [Some(Fleet::Rising), None, Some(Fleet::Staying), Some(Fleet::Grey), None]
         );
         let (tried, (low, _)) = search(400.0, (2e3, 2e3));
         assert_eq!((tried, low), (vec![400.0, 800.0, 1000.0], 1000.0));

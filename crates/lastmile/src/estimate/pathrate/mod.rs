@@ -177,11 +177,12 @@ pub struct Pathrate {
 impl Pathrate {
     /// Ready to start.
     pub fn new(config: PathrateConfig, conditions: Conditions) -> Pathrate {
-        let mut base = Base::new(conditions);
-        if config.faithful {
-            base.warn(WarningCode::Faithful, "by the original program's rules, without a look at the path");
-        }
         Pathrate {
+            base: Base::of(
+                conditions,
+                config.faithful,
+                "by the original program's rules, without a look at the path",
+            ),
             guard: Guard::new(config.faithful),
             phase: Phase::Length(2, 0),
             length: 0,
@@ -194,7 +195,6 @@ impl Pathrate {
             bin: 0.0,
             modes: Vec::new(),
             pair_streams: Vec::new(),
-            base,
             config,
         }
     }

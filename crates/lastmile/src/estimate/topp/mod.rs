@@ -66,7 +66,7 @@ pub const ENTRY: Method = Method {
     about: "available bandwidth and the tight link's capacity from a line through the rates of trains that come faster and faster",
     paper: "Melander, Björkman, Gunningberg, TOPP, GLOBECOM 2000",
     estimates: &[Quantity::Capacity, Quantity::AvailableBandwidth],
-    pattern: &[Probes::Trains],
+    pattern: &[Probes::Pairs, Probes::Trains],
     signal: Signal::Throughput,
     search: &[Search::Regression],
     weak: "on a busy link before a narrower one, and with bursts of others behind a fair queue: one train at each rate is too few",
@@ -123,24 +123,21 @@ pub struct Topp {
 impl Topp {
     /// Ready to start.
     pub fn new(config: ToppConfig, conditions: Conditions) -> Topp {
-        let mut topp = Topp {
+        Topp {
             guard: Guard::new(config.faithful),
-            config,
-            base: Base::new(conditions),
+            base: Base::of(
+                conditions,
+                config.faithful,
+                "by the papers' rules, without a check that the line is of one link",
+            ),
             pairs: None,
             asks_burst: false,
             rates: Vec::new(),
             step: 0.0,
             doubled: 0,
             points: Vec::new(),
-        };
-        if topp.config.faithful {
-            topp.base.warn(
-                WarningCode::Faithful,
-                "by the papers' rules, without a check that the line is of one link",
-            );
+            config,
         }
-        topp
     }
 
     /// Plans the rates of a range around what the start showed, in bit/s.
@@ -220,10 +217,7 @@ impl Topp {
                 self.base.useful();
                 self.points.push(Point { offered, ratio: offered / measured, stream: record.stream });
             }
-            None => self.base.waste(
-                if verdict == StreamVerdict::Believed { StreamVerdict::ScheduleBroken } else { verdict },
-                ATTEMPTS,
-            ),
+            None => self.base.waste(verdict.or(StreamVerdict::ScheduleBroken), ATTEMPTS),
         }
         if self.rates.is_empty() && !self.base.is_done() {
             self.end();

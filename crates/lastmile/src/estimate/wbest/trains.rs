@@ -56,9 +56,7 @@ impl Wbest {
             _ => None,
         };
         let Some(fluid) = fluid else {
-            let verdict =
-                if verdict == StreamVerdict::Believed { StreamVerdict::ScheduleBroken } else { verdict };
-            return self.base.waste(verdict, self.config.train_attempts);
+            return self.base.waste(verdict.or(StreamVerdict::ScheduleBroken), self.config.train_attempts);
         };
         // [WBest Algorithm 1, lines 4 to 13]
         self.trains.push(fluid.max(0.0) * lost_share);
