@@ -60,14 +60,14 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Adds what it lacks of the possible: of a run with the same seed in which oracles sent.
+    /// Adds what it lacks of the possible: of a run with the same seed in which oracles sent. Nothing of TCP in the streams' place, which is
+    /// no source of theirs.
     pub(super) fn regret(&mut self, possible: &Measured) {
         let both = |name: &str| Some((*self.numbers.get(name)?, *possible.numbers.get(name)?));
         let bits = both("received_mbit").filter(|(_, possible)| *possible > 0.0);
-        let queue = both("queueing_mean_ms").map(|(own, possible)| own - possible);
-        let regret = bits.map(|(own, possible)| 100.0 * (1.0 - own / possible));
-        self.numbers.extend(regret.map(|regret| ("regret".into(), regret)));
-        self.numbers.extend(queue.map(|queue| ("regret_queue_ms".into(), queue)));
+        let (Some(bits), Some(queue)) = (bits, both("queueing_mean_ms")) else { return };
+        self.numbers.insert("regret".into(), 100.0 * (1.0 - bits.0 / bits.1));
+        self.numbers.insert("regret_queue_ms".into(), queue.0 - queue.1);
     }
 }
 
