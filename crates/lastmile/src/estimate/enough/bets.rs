@@ -65,6 +65,8 @@ const GAINS: [f64; 2] = [9.0, (1.0 - 1.0 / SELDOM - 9.0 / RARELY) / (1.0 / SELDO
 const LOSSES: [f64; 2] = [0.01, 0.05];
 /// Share of the allowed error that answers by losses have.
 const BY_LOSSES: f64 = 0.1;
+/// Share of the rest that each stage of bets against yes has: they begin anew once at most.
+const STAGE: f64 = 0.5;
 
 /// Bets on the share of packets that the path loses, whatever their rate: the likelihood ratio of 1 % to 5 %, which does not grow in the mean
 /// if 5 % or more are lost; nor does its inverse if 1 % or less are.
@@ -106,6 +108,10 @@ pub(super) struct Bets {
     against_yes: Capital,
     /// Pairs that came slower, less those that came as fast as the rate.
     slow: i32,
+    /// A block, a pair or a small packet counted.
+    staked: bool,
+    /// Bets came before these and were given up.
+    anew: bool,
 }
 
 impl Bets {
@@ -117,6 +123,7 @@ impl Bets {
 
     /// The same of two shares, between whose means that lies: the one that it is at least, and the one that it is at most.
     pub(super) fn left_between(&mut self, most: f64, least: f64, times: f64) {
+        self.staked = true;
         self.against_no.more(most, (1.0 - ZONE) / times);
         self.against_yes.less(least, (1.0 + ZONE) / times);
     }
@@ -150,9 +157,21 @@ impl Bets {
         self.slow += if fast { -1 } else { 1 };
     }
 
+    /// Bets without what was seen so far; they spend the other half of the error if that could have been an answer.
+    pub(super) fn anew(&self) -> Bets {
+        Bets { anew: self.anew || self.staked, ..Bets::default() }
+    }
+
+    /// True if these are not the first bets.
+    pub(super) fn is_anew(&self) -> bool {
+        self.anew
+    }
+
     /// Capital against no and against yes.
     pub(super) fn wealth(&self) -> [f64; 2] {
-        [self.against_no.wealth(), (1.0 - BY_LOSSES) * self.against_yes.wealth()]
+        // Whole trains are the last stage: nothing begins anew after them.
+        let stage = if self.staked || self.anew { STAGE } else { 1.0 };
+        [self.against_no.wealth(), stage * (1.0 - BY_LOSSES) * self.against_yes.wealth()]
     }
 
     /// The answer at this confidence, if there is one: yes is true. If both are refuted, the assumptions are wrong, and there is none.

@@ -21,7 +21,9 @@
 //!   which blocks came by that at which they went.
 //!
 //! Before a yes the end of the trains must bear small packets out. If it came out much slower, a burst looks for a **token bucket**, which small
-//! packets never empty. Then all bets begin anew with trains behind a head that empties it; a no is `only at once`, with the bytes that pass.
+//! packets never empty. Then all bets begin anew, once, with trains behind a head that empties it; a no is `only at once`, with the bytes that pass. Bets against yes
+//! have half of the error before that and half after it. Bets against no have all of it both times: a burst goes only after no was refuted, so that
+//! a wrong yes after it needs a wrong refutation before it, unless a bucket was found, of which the bets before know nothing.
 //!
 //! All but the test is our own. A bucket that holds more than half of the train is not seen.
 
@@ -52,7 +54,7 @@ crate::options! {
         /// Probability that an answer is right, at least, if the assumptions hold
         confidence: f64 [0.5..=0.9999] = 0.95, "our own";
         /// Rounds of small packets, each second one with a train, until it cannot be told
-        rounds: usize [1..=1_000] = 8, "our own";
+        rounds: usize [1..=1_000] = 12, "our own";
         /// Small packets of a round
         singles: usize [10..=1_000] = 30, "our own";
         /// Mean time between small packets, half more or less
@@ -91,10 +93,11 @@ const PAIRS: usize = 8;
 /// A link that is so many times as fast as the rate may be behind a shaper: then a longer train goes before a yes.
 const STEEP: f64 = 4.0;
 const MORE_PAIRS: usize = 10;
-/// Behind a bucket, where the queue is busy from the first packet on, 1.5 times: there that tells more.
-const TIMES_BEHIND: f64 = 1.5;
+/// Behind a bucket, where the queue is busy from the first packet on, a slower train tells more. At 1.5 times a rate that just fits costs bets
+/// against yes (1.1 / 1.5 - 1 / 1.5) / (1 - 1.1 / 1.5) = 0.25 of a stake and bets against no 0.11: `only at once` came first.
+const TIMES_BEHIND: f64 = 1.75;
 /// Packets behind the head that empties a bucket.
-const TAIL: usize = 24;
+const TAIL: usize = 36;
 /// Packets of a train on a path that aggregates, which has to span several frames.
 const LONG: usize = 42;
 /// These go at so many times the rate: nearer to it, shares of trains that fit and of others are further apart.
@@ -264,7 +267,8 @@ impl Enough {
 
     /// True if a train in a cell came faster than pairs: stations that aggregate send these one by one.
     fn shows_aggregation(&self, record: &StreamRecord) -> bool {
-        let cell = self.narrow.as_ref().filter(|narrow| narrow.is_cell);
+        // Bets begin anew once: the second half of the error is then spent.
+        let cell = self.narrow.as_ref().filter(|narrow| narrow.is_cell && !self.bets.is_anew());
         let claim = cell.map(|narrow| self.config.packet_size.bits() as f64 / narrow.slot.as_secs_f64());
         claim.zip(read::came(record)).is_some_and(|(claim, came)| came > FASTER * claim)
     }
@@ -299,7 +303,7 @@ impl Enough {
             // Pairs say nothing of the path.
             self.trains_alone = true;
             self.narrow = None;
-            self.bets = Bets::default();
+            self.bets = self.bets.anew();
             self.ends.clear();
             return;
         }
@@ -376,7 +380,7 @@ impl Enough {
         let asked = self.rate();
         if let Some(bucket) = &self.bucket {
             // Small packets and the heads of trains met another link than the rest of the trains.
-            self.bets = Bets::default();
+            self.bets = self.bets.anew();
             for gap in bucket.gaps() {
                 self.bets.came(gap <= self.config.rate.time_for(self.config.packet_size));
             }
@@ -388,7 +392,7 @@ impl Enough {
             self.phase = Phase::Burst;
         } else {
             self.contradicted = true;
-            self.bets = Bets::default();
+            self.bets = self.bets.anew();
             for block in &self.blocks {
                 self.bets.left_between(block.most, block.least, block.rate / asked);
             }
