@@ -167,7 +167,8 @@ impl State {
         }
         let probability = self.base * self.base;
         if self.recur_classic.comes(probability) {
-            let is_overloaded = probability >= self.config.coupling.powi(-2);
+            // p_Cmax [line 18 of figure 2]: 1/k^2.
+            let is_overloaded = self.config.coupling * self.base >= 1.0;
             if is_overloaded || !packet.ecn.is_capable() {
                 fate.drop(packet, LossCause::Early);
                 return None;
