@@ -1,11 +1,11 @@
-//! RTCP datagrams, with congestion control feedback, reports of TFRC's receiver and names of schemes: what was read is written and read
+//! RTCP datagrams, with congestion control feedback, its requests, reports of TFRC's receiver and names of schemes: what was read is written and read
 //! again as the same, and of a name a receiver is made or refused.
 #![no_main]
 
 use lastmile::control::{Composition, build_receiver};
 use lastmile::wire::{
-    ReportBlock, Rtcp, write_feedback, write_goodbye, write_nack, write_receipt_times, write_receiver_report,
-    write_sender_report, write_tfrc_report, write_tfrc_scheme,
+    ReportBlock, Rtcp, write_feedback, write_feedback_request, write_goodbye, write_nack,
+    write_receipt_times, write_receiver_report, write_sender_report, write_tfrc_report, write_tfrc_scheme,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -48,6 +48,7 @@ fuzz_target!(|data: &[u8]| {
                 }
                 write_tfrc_scheme(&mut out, &scheme);
             }
+            Rtcp::FeedbackRequest(request) => write_feedback_request(&mut out, &request),
             Rtcp::Nack(nack) => {
                 // A mask may name what another word names: as a set they are the same.
                 let mut lost: Vec<u16> = nack.lost().collect();
