@@ -96,7 +96,9 @@ fn spreads(title: &str, label: &str, boxes: &[Value], lines: &[Line], stated: &[
         drawn = drawn.key("soft", name).points("soft", &points.iter().map(tip).collect::<Vec<_>>());
     }
     for (value, what) in stated {
-        drawn = drawn.horizontal("soft", *value, what);
+        // A label on the line would stand on a box.
+        let key = format!("dashed, at {value:.1}: {what}");
+        drawn = drawn.key("soft", &key).horizontal("soft", *value, "");
     }
     drawn.figure()
 }

@@ -143,6 +143,11 @@ impl Chart {
         Chart { boxes, ..Chart::new(title, "", y, vec![("the paper's median".to_owned(), paper)]) }
     }
 
+    /// The same with other points beside the boxes.
+    pub fn beside(self, name: &str, points: Vec<(f64, Mean)>) -> Chart {
+        Chart { lines: vec![(name.to_owned(), points)], ..self }
+    }
+
     /// The same with its lines' points alone.
     pub fn scattered(self) -> Chart {
         Chart { scattered: true, ..self }

@@ -60,15 +60,15 @@ pub(crate) struct SendArgs {
     /// Size of the packets, IP headers included
     #[arg(long, value_name = "BYTES", default_value = "1200 B", help_heading = "Traffic")]
     packet_size: Bytes,
-    /// Mean length of bursts, of onoff and pareto
-    #[arg(long, value_name = "TIME", default_value = "500 ms", help_heading = "Traffic")]
-    on: Span,
-    /// Mean length of silences, of onoff and pareto
-    #[arg(long, value_name = "TIME", default_value = "500 ms", help_heading = "Traffic")]
-    off: Span,
-    /// Shape of the Pareto distribution of both lengths, of pareto
-    #[arg(long, value_name = "NUMBER", default_value_t = 1.9, help_heading = "Traffic")]
-    shape: f64,
+    /// Mean length of bursts, of onoff and pareto [default: 500 ms]
+    #[arg(long, value_name = "TIME", help_heading = "Traffic")]
+    on: Option<Span>,
+    /// Mean length of silences, of onoff and pareto [default: 500 ms]
+    #[arg(long, value_name = "TIME", help_heading = "Traffic")]
+    off: Option<Span>,
+    /// Shape of the Pareto distribution of both lengths, of pareto [default: 1.9]
+    #[arg(long, value_name = "NUMBER", help_heading = "Traffic")]
+    shape: Option<f64>,
     /// File of packets for --arrivals trace: a line each, seconds from the start and bytes of the IP packet
     #[arg(long, value_name = "FILE", required_if_eq("arrivals", "trace"), help_heading = "Traffic")]
     trace: Option<PathBuf>,
@@ -153,9 +153,21 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
 impl SendArgs {
     fn arrivals(&self, smallest: Bytes) -> anyhow::Result<Arrivals> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
-        let (on, off) = (self.on, self.off);
+        let usual = Span::from_millis(500);
+        let (on, off, shape) =
+            (self.on.unwrap_or(usual), self.off.unwrap_or(usual), self.shape.unwrap_or(1.9));
         let on_off = |lengths| Arrivals::OnOff(OnOff { lengths, on, off });
         let is_bursty = matches!(self.arrivals, Law::Onoff | Law::Pareto);
+        for (option, given, means) in [
+            ("--on", self.on.is_some(), is_bursty),
+            ("--off", self.off.is_some(), is_bursty),
+            ("--shape", self.shape.is_some(), self.arrivals == Law::Pareto),
+            ("--trace", self.trace.is_some(), self.arrivals == Law::Trace),
+        ] {
+            if given && !means {
+                return wrong(format!("{option} means nothing to --arrivals {}", self.arrivals.name()));
+            }
+        }
         if is_bursty && (on < Span::from_micros(1) || off < Span::ZERO) {
             return wrong(format!("--on must be 1 us or more and --off not negative, not {on} and {off}"));
         }
@@ -163,13 +175,12 @@ impl SendArgs {
             Law::Cbr => Arrivals::Cbr,
             Law::Poisson => Arrivals::Poisson,
             Law::Onoff => on_off(Lengths::Exponential),
-            Law::Pareto if !(1.05..=100.0).contains(&self.shape) => {
+            Law::Pareto if !(1.05..=100.0).contains(&shape) => {
                 return wrong(format!(
-                    "--shape must be 1.05 to 100, not {}: below one there is no mean",
-                    self.shape
+                    "--shape must be 1.05 to 100, not {shape}: below one there is no mean"
                 ));
             }
-            Law::Pareto => on_off(Lengths::Pareto { shape: self.shape }),
+            Law::Pareto => on_off(Lengths::Pareto { shape }),
             Law::Trace => {
                 let trace = read_trace(self.trace.as_deref().unwrap_or(Path::new("")))?;
                 if let Some((_, size)) = trace.packets().iter().find(|packet| packet.1 < smallest) {
@@ -283,7 +294,13 @@ fn told(summary: &Summary) -> Vec<String> {
         ));
     }
     if summary.held_up > 0.0 {
-        lines.push(format!("this host stood still: {:.3} s of traffic were put off", summary.held_up));
+        lines.push(format!(
+            "this host was too slow, or stood still: {:.3} s of traffic were put off",
+            summary.held_up
+        ));
+    }
+    if summary.ended == Ended::Stopped {
+        lines.push("the sink said stop".to_owned());
     }
     if let Some(counts) = summary.counts {
         let Counts { packets: came, disordered, marked, .. } = counts;
@@ -347,8 +364,8 @@ fn sink(args: &SinkArgs) -> anyhow::Result<Option<Exit>> {
             SinkEvent::Counted { peer, counts } if looked_at => {
                 crate::shell::look(&format!("{} {} packets from {peer}", event.at, counts.packets));
             }
-            SinkEvent::SourceLeft { peer, counts, seconds, goodbye } => {
-                let end = if *goodbye { "end" } else { "silence" };
+            SinkEvent::SourceLeft { peer, counts, seconds, silent } => {
+                let end = if *silent { "silence" } else { "end" };
                 let missing = counts.expected.saturating_sub(counts.packets);
                 log_event(&format!(
                     "{end} of {peer}: {} packets, {} in {seconds:.3} s, {missing} missing, {} out of order, {} marked",

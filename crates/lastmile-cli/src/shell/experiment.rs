@@ -60,7 +60,7 @@ pub(crate) struct ShownArgs {
     pub(crate) print: PrintArgs,
     /// Write a page with tables and charts
     #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
+    pub(crate) report: Option<PathBuf>,
 }
 
 impl ShownArgs {

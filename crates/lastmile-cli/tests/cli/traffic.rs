@@ -160,6 +160,8 @@ fn wrong_use_is_named() {
     send(&["--arrivals", "pareto", "--shape", "1"]).is_error(USAGE, &["--shape", "no mean"]);
     send(&["--arrivals", "onoff", "--on", "0 s"]).is_error(USAGE, &["--on"]);
     send(&["--arrivals", "trace"]).is_error(USAGE, &["--trace"]);
+    send(&["--trace", "file"]).is_error(USAGE, &["--trace means nothing to --arrivals cbr"]);
+    send(&["--arrivals", "onoff", "--shape", "2"]).is_error(USAGE, &["--shape means nothing"]);
     let scratch = Scratch::new("bad-trace");
     let small = scratch.file("small", "0 30\n");
     send(&["--arrivals", "trace", "--trace", &small]).is_error(USAGE, &["30 B", "56 B"]);

@@ -119,6 +119,18 @@ impl Middle {
     }
 }
 
+impl Middle {
+    /// How much more it is than another that is not paired with it. The interval has all that both intervals leave.
+    pub fn minus(self, other: Middle) -> Middle {
+        let ((low, high), (least, most)) = (self.interval, other.interval);
+        Middle {
+            median: self.median - other.median,
+            interval: (low - most, high - least),
+            runs: self.runs.min(other.runs),
+        }
+    }
+}
+
 /// A number in which chance has no part.
 impl From<f64> for Middle {
     fn from(value: f64) -> Middle {

@@ -41,9 +41,11 @@ impl Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let Some(name) = &args.paper else {
-        if args.shard.output().is_some() {
-            return Err(Exit::Usage
-                .blame(anyhow!("-o and --shard need a PAPER to make: without it the papers are listed")));
+        let makes = args.shard.output().is_some() || args.experiment.shown.report.is_some();
+        if makes || args.list || !args.item.is_empty() || args.experiment.runs.is_some() {
+            return Err(Exit::Usage.blame(anyhow!(
+                "-o, --shard, --report, --list, --item and --runs need a PAPER: without it the papers are listed"
+            )));
         }
         let (json, text) = papers::papers();
         args.experiment.shown.print.show(&json, &text.into())?;

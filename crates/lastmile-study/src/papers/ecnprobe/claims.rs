@@ -92,7 +92,7 @@ fn of_the_paper() -> Vec<Claim> {
             },
         )
         .cause("Cause: the program of 2004 takes the proportional share as one more point of DietTOPP's line; without it the line says 4.2 (x9). Spruce is told \
-             10 Mbit/s, and 4.23 of these are left in its packets; where half of the wire is left it says 4.6 (x10)"),
+             10 Mbit/s, and 4.23 of these are left in its packets; where half of the wire is left it says 4.7 (x10)"),
         Claim::new(
             "e7",
             "Pathload is the slowest and sends the most; pathChirp varies more than IGI and Pathload",

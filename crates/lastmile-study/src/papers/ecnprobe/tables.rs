@@ -7,6 +7,7 @@ use super::judge::mean_spread;
 use super::{figures, printed};
 use crate::papers::results::Results;
 use crate::papers::{Case, each};
+use lastmile_report::Mean;
 use lastmile_report::table::{Cell, Chart, Table, lines};
 
 /// Figure 1: the framework, and the part of this program that is each of it.
@@ -329,15 +330,10 @@ pub(super) fn ecnprobe(results: &Results, kind: Kind, tools: &[Tool]) -> Table {
             };
             at.iter().map(each).collect::<Vec<_>>()
         };
-        let ideal = LOADS.map(|load| {
-            let left = left(f64::from(load));
-            (left, format!("left beside {load}: {left:.1}"))
-        });
-        let ideal = ideal.each_ref().map(|(left, words)| (*left, words.as_str()));
-        table.chart(
-            Chart::boxes(format!("{}: estimate on the wire", tool.name()), "Mbit/s", of("wire"))
-                .stated(ideal),
-        );
+        let ideal =
+            (1_u32..).zip(LOADS).map(|(k, load)| (f64::from(k), Mean::exactly(left(f64::from(load)))));
+        let title = format!("{}: estimate on the wire", tool.name());
+        table.chart(Chart::boxes(title, "Mbit/s", of("wire")).beside("left", ideal.collect()));
         table.chart(Chart::boxes(format!("{}: convergence", tool.name()), "s", of("seconds")));
         table.chart(Chart::boxes(format!("{}: overhead", tool.name()), "MByte", of("megabytes")));
     }

@@ -149,15 +149,16 @@ fn of_the_paper() -> Vec<Claim> {
             &["table-3"],
             |results| {
                 let (mut parts, mut times) = (Parts::of("times"), Parts::of("s"));
-                let all: Vec<f64> = CASES
-                    .into_iter()
-                    .filter_map(|id| Some(results.median(&tool(id, Tool::Ptr), "s")?.median))
-                    .collect();
-                let least = all.iter().copied().reduce(f64::min);
-                let most = all.iter().copied().reduce(f64::max);
+                let all = || CASES.into_iter().filter_map(|id| results.median(&tool(id, Tool::Ptr), "s"));
+                let least = all().min_by(|a, b| a.median.total_cmp(&b.median));
+                let most = all().max_by(|a, b| a.median.total_cmp(&b.median));
                 times.beside("the shortest median", least);
                 times.beside("the longest", most);
-                let ratio = most.zip(least).map(|(most, least)| most / least);
+                let ratio = most.zip(least).map(|(most, least)| Middle {
+                    median: most.median / least.median,
+                    interval: (most.interval.0 / least.interval.1, most.interval.1 / least.interval.0),
+                    runs: most.runs,
+                });
                 parts.value("the longest over the shortest", ratio, Bar::or_more(10.0).said("10 at least"));
                 times.and(parts)
             },
@@ -216,14 +217,14 @@ fn of_the_paper() -> Vec<Claim> {
                         false => parts.beside(format!("{name}, 30 pairs"), at(id, 30)),
                     }
                     for (few, more) in [(5, 30), (30, 60)] {
-                        let falls = at(id, few).zip(at(id, more)).map(|(few, more)| few.median - more.median);
+                        let falls = at(id, few).zip(at(id, more)).map(|(few, more)| few.minus(more));
                         let what = format!("{name}: from {few} to {more} pairs less by");
                         points.value(what, falls, Bar::above(0.0));
                     }
                 }
                 let (bad, _) = TYPICAL[3];
                 for (id, name) in &TYPICAL[..3] {
-                    let more = at(bad, 30).zip(at(*id, 30)).map(|(bad, other)| bad.median - other.median);
+                    let more = at(bad, 30).zip(at(*id, 30)).map(|(bad, other)| bad.minus(other));
                     points.value(format!("rate adaptation over {name} by"), more, Bar::above(0.0));
                 }
                 parts.and(points)
@@ -243,7 +244,7 @@ fn of_the_paper() -> Vec<Claim> {
                 for (id, name) in TYPICAL {
                     let at = |length| of_train(results, id, length);
                     for (few, more) in [(10, 20), (20, 30)] {
-                        let falls = at(few).zip(at(more)).map(|(few, more)| few.median - more.median);
+                        let falls = at(few).zip(at(more)).map(|(few, more)| few.minus(more));
                         points.value(format!("{name}: from {few} to {more} less by"), falls, Bar::above(0.0));
                     }
                     parts.beside(format!("{name}, 30 packets"), at(30));
@@ -328,7 +329,7 @@ fn otherwise(claims: &[Claim]) -> Vec<Claim> {
                 ] {
                     // No run of IGI/PTR may have a number.
                     let Some(other) = other else { continue };
-                    let less = own.map(|own| own.median - other.median);
+                    let less = own.map(|own| own.minus(other));
                     parts.value(format!("case {id}: {name} less by"), less, Bar::above(0.0));
                 }
             }
@@ -406,11 +407,11 @@ fn steady(results: &Results, of: Tool, cases: &[usize]) -> Parts {
 /// Simulated errors against an equation 12 and against 16.
 fn theory(results: &Results, of_capacity: &dyn Fn(f64, f64) -> f64) -> Parts {
     let (mut parts, mut worst) = (Parts::of("points"), Parts::of("points"));
-    let mut most: Option<f64> = None;
+    let mut most: Option<Middle> = None;
     let mut judge = |what: String, case: Case, left: f64, model: f64| {
-        let off = error(results, &case, hop(left).available).map(|found| (found.median - model).abs());
-        most = most.into_iter().chain(off).reduce(f64::max);
-        parts.wants(&what, off.map(|off| Bar::within(3.0).holds(off)));
+        let off = error(results, &case, hop(left).available).map(|found| found.minus(model.into()));
+        most = most.into_iter().chain(off).max_by(|a, b| a.median.abs().total_cmp(&b.median.abs()));
+        parts.wants(&what, off.map(|off| Bar::within(3.0).holds(off.median)));
     };
     for (left, y) in each(&LEFT, &FORCED) {
         let what = format!("C_e off by {:.0} %, {left} of it left", 100.0 * y);
@@ -420,6 +421,6 @@ fn theory(results: &Results, of_capacity: &dyn Fn(f64, f64) -> f64) -> Parts {
         let what = format!("R_p off by {:.0} %, {left} of C_e left", 100.0 * x);
         judge(what, arriving(left, x), left, 100.0 * hop(left).of_arrival(x).max(-1.0));
     }
-    worst.beside("the largest difference", most);
+    worst.value("the largest difference", most, Bar::within(3.0));
     worst.and(parts)
 }

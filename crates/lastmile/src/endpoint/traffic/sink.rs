@@ -69,8 +69,8 @@ pub enum SinkEvent {
         counts: Counts,
         /// From its first packet of data to its last.
         seconds: f64,
-        /// True if it said goodbye; false if it fell silent.
-        goodbye: bool,
+        /// True if it fell silent; false if it said goodbye, or the sink ended.
+        silent: bool,
     },
     /// A source found no place: told at once, and then at most every ten seconds.
     TurnedAway {
@@ -231,9 +231,9 @@ impl Sink {
             } else if !silent {
                 return true;
             }
-            let (peer, counts, goodbye) = (session.peer, session.counts, session.leaves);
+            let (peer, counts) = (session.peer, session.counts);
             let seconds = session.data.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
-            out.push_back(Output::Event(SinkEvent::SourceLeft { peer, counts, seconds, goodbye }));
+            out.push_back(Output::Event(SinkEvent::SourceLeft { peer, counts, seconds, silent }));
             false
         });
     }

@@ -80,7 +80,7 @@ pub struct Summary {
     pub packets: u64,
     /// Their bytes at the IP layer.
     pub bytes: u64,
-    /// From the first planned departure to the last, seconds.
+    /// From the first departure to the last, seconds: as planned, later if this host was late.
     pub seconds: f64,
     /// Packets that this host could not send.
     pub failed: u64,
@@ -155,10 +155,10 @@ pub struct Source {
     config: SourceConfig,
     phase: Phase,
     departures: Option<Departures>,
-    /// When traffic began and will end, and its first and last planned departures.
+    /// When traffic began and will end, and its first and last departures.
     begun: Time,
     until: Time,
-    planned: Option<(Time, Time)>,
+    left: Option<(Time, Time)>,
     /// Set once there is no more to hand over.
     ending: Option<Ended>,
     packets: u64,
@@ -191,7 +191,7 @@ impl Source {
             departures: None,
             begun: Time::ZERO,
             until: Time::ZERO,
-            planned: None,
+            left: None,
             ending: None,
             packets: 0,
             bytes: Bytes::ZERO,
@@ -295,22 +295,22 @@ impl Source {
             let size = departures.take();
             match self.config.max_bytes.is_some_and(|most| self.bytes + size > most) {
                 true => self.ending = Some(Ended::Bytes),
-                false => self.hand_over(at, size),
+                false => self.hand_over(now, at, size),
             }
         }
         self.departures = Some(departures);
         // All that was handed over leaves first.
-        if let Some(why) = self.ending.filter(|_| now >= self.last_planned()) {
+        if let Some(why) = self.ending.filter(|_| now >= self.last_departure()) {
             self.bye(now, why);
         }
     }
 
     /// When the last packet that was handed over leaves.
-    fn last_planned(&self) -> Time {
-        self.planned.map_or(self.begun, |(_, last)| last)
+    fn last_departure(&self) -> Time {
+        self.left.map_or(self.begun, |(_, last)| last)
     }
 
-    fn hand_over(&mut self, at: Time, size: Bytes) {
+    fn hand_over(&mut self, now: Time, at: Time, size: Bytes) {
         let (nonce, number) = (self.config.nonce, self.packets);
         let departure = (at - self.begun).as_nanos().max(0) as u64;
         let length = size.0.saturating_sub(IpVersion::of(self.config.peer).udp_overhead().0) as usize;
@@ -321,8 +321,10 @@ impl Source {
         self.handed.push_back(at);
         self.packets += 1;
         self.bytes += transmit.datagram.ip_size();
-        self.planned = Some((self.planned.map_or(at, |planned| planned.0), at));
-        self.last_left = at;
+        // One that is late leaves at once.
+        let leaves = at.max(now);
+        self.left = Some((self.left.map_or(leaves, |left| left.0), leaves));
+        self.last_left = leaves;
         self.out.push_back(Output::Transmit(transmit));
     }
 
@@ -369,7 +371,7 @@ impl Source {
 
     fn end(&mut self, ended: Ended) {
         self.phase = Phase::Over;
-        let seconds = self.planned.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
+        let seconds = self.left.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         let quantile = |share| self.errors.quantile(share).map(Span::as_secs_f64);
         self.out.push_back(Output::Event(SourceEvent::Ended(Summary {
             ended,
@@ -434,7 +436,7 @@ impl Source {
             Phase::Sending(_) => {
                 let next = self.departures.as_ref().map_or(self.until, Departures::next).min(self.until);
                 let ahead = Time::from_nanos(next.as_nanos().saturating_sub(AHEAD.as_nanos() as u64));
-                let next = if self.ending.is_some() { self.last_planned() } else { ahead };
+                let next = if self.ending.is_some() { self.last_departure() } else { ahead };
                 Some(next.min(self.last_heard + SILENCE).min(self.last_left + STATUS_EVERY))
             }
             Phase::Over => None,

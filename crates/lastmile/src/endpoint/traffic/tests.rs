@@ -154,7 +154,7 @@ fn all_that_leaves_is_counted_and_leaves_when_the_law_says() {
         assert!(summary.gap_error_median.is_some_and(|error| (error - 100e-9).abs() < 10e-9), "{summary:?}");
         assert!(seen.gave < seen.got && seen.statuses.len() <= 6, "{} of {}", seen.gave, seen.got);
         assert!(seen.statuses.windows(2).all(|two| two[1] - two[0] >= STATUS_EVERY));
-        assert!(matches!(seen.sink.last(), Some(SinkEvent::SourceLeft { goodbye: true, .. })));
+        assert!(matches!(seen.sink.last(), Some(SinkEvent::SourceLeft { silent: false, .. })));
     }
 }
 
@@ -194,6 +194,8 @@ fn a_source_stops_when_the_sink_falls_silent_or_says_so() {
     assert_eq!(told.summary.unwrap().ended, Ended::Stopped);
     assert!(told.data.last().unwrap().0 < second(5) + Span::from_millis(100));
 
+    assert!(matches!(told.sink.last(), Some(SinkEvent::SourceLeft { silent: false, .. })));
+
     let limited = SinkConfig { longest: Span::from_secs(2), ..SinkConfig::new([1; 32]) };
     let limited = run(lasts.clone(), limited, |_, _| true, None);
     assert_eq!(limited.summary.unwrap().ended, Ended::Stopped);
@@ -226,6 +228,78 @@ fn a_slow_source_keeps_its_sink() {
         let most = seen.statuses.windows(2).map(|two| two[1] - two[0]).max().unwrap();
         assert!(most < Span::from_millis(2_200) && seen.gave <= seen.got, "{most}");
     }
+}
+
+/// A sink that starts anew knows neither the source nor its token, and a source takes its silence for an end.
+#[test]
+fn a_sink_that_starts_anew_answers_nothing_of_the_old_one() {
+    let mut bytes = Vec::new();
+    let mut tell = |sink: &mut Sink, packet: Packet| {
+        packet.write(&mut bytes, 0);
+        let now = Time::from_nanos(1);
+        let datagram = Datagram::udp(source_at(40_000), sink_at(), bytes.clone());
+        sink.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+        match sink.poll(now) {
+            Output::Transmit(t) => Packet::parse(t.datagram.payload.udp().unwrap()).ok(),
+            _ => None,
+        }
+    };
+    let (mut old, mut new) = (Sink::new(SinkConfig::new([1; 32])), Sink::new(SinkConfig::new([2; 32])));
+    let Some(Packet::Welcome { token, .. }) = tell(&mut old, Packet::Hello { nonce: 7 }) else { panic!() };
+    for packet in [
+        Packet::Data { nonce: 7, number: 900, departure: 0 },
+        Packet::Open { nonce: 7, token },
+        Packet::Bye { nonce: 7 },
+    ] {
+        assert_eq!((tell(&mut new, packet), new.sources()), (None, 0), "{packet:?}");
+    }
+}
+
+/// 100 Gbit/s on a host that hands over 512 packets each millisecond: the time is that in which they left.
+#[test]
+fn a_host_that_is_too_slow_says_for_how_long_it_sent() {
+    let fast = SourceConfig {
+        rate: Rate::ip(100_000_000_000),
+        packet_size: Bytes(1200),
+        lasts: Span::from_millis(400),
+        ..config(Arrivals::Cbr)
+    };
+    let mut source = Source::new(fast);
+    let mut bytes = Vec::new();
+    let (mut now, mut summary) = (Time::ZERO, None);
+    for step in 0_u32..2_000 {
+        let told = match step {
+            1 => Some(Packet::Welcome { nonce: 77, token: [0; 16] }),
+            2 => Some(status_of(0)),
+            _ => None,
+        };
+        match told {
+            Some(packet) => {
+                packet.write(&mut bytes, 0);
+                let datagram = Datagram::udp(sink_at(), source_at(40_000), bytes.clone());
+                source.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
+            }
+            None => source.handle(now, Input::Wake),
+        }
+        loop {
+            match source.poll(now) {
+                Output::Event(SourceEvent::Ended(ended)) => summary = Some(ended),
+                Output::Wait(_) => break,
+                _ => {}
+            }
+        }
+        now += Span::from_millis(1);
+        if step % 500 == 0 && step > 0 {
+            source.handle(now, Input::Interrupted);
+        }
+    }
+    let summary = summary.unwrap();
+    let rate = summary.bytes as f64 * 8.0 / summary.seconds;
+    assert!(summary.packets > 10_000 && rate < 5.1e9, "{summary:?}");
+}
+
+fn status_of(number: u32) -> Packet {
+    Packet::Status { nonce: 77, number, stop: false, last: false, counts: Counts::default() }
 }
 
 /// A status is believed only from the sink's address and with the source's nonce.
