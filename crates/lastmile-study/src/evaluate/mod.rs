@@ -184,6 +184,7 @@ fn one(
     playout: Span,
     audience: &Audience,
 ) -> Result<Measured> {
+    let scenario = &*scenario.drawn(seed);
     let paths = Paths::new(scenario, &of.streams, seed);
     let (hooks, kept) = watch::watch(scenario, &paths);
     let mut jittered = scenario.clone();
