@@ -300,7 +300,8 @@ fn stream(path: &str, seed: u64, from: f64, rate: Rate, size: Bytes) -> Result<S
             scenario,
             simulation,
             |_| Some(()),
-            move |(), left, now| {
+            move |(), packet| {
+                let (Some(left), now) = (packet.left, packet.at) else { return };
                 told.lock().unwrap_or_else(PoisonError::into_inner).push((now - left).as_secs_f64());
             },
         );

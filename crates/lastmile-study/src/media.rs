@@ -1,10 +1,11 @@
-//! Delays of streams' packets, from host to host: noted while a run goes.
+//! Packets of streams, seen as they leave their senders and reach their receivers: noted while a run goes.
 
 use std::collections::HashMap;
 
+use lastmile::endpoint::stream::RETRANSMITTED;
 use lastmile::node::Datagram;
 use lastmile::time::Time;
-use lastmile::wire::{RtpPacket, is_rtcp};
+use lastmile::wire::{RtpHeader, RtpPacket, is_rtcp, original};
 use lastmile_sim::network::engine::NodeId;
 use lastmile_sim::network::meter::udp_payload;
 use lastmile_sim::scenario::{Scenario, Simulation};
@@ -18,13 +19,23 @@ struct Way<T> {
     left: HashMap<(u32, u16), Time>,
 }
 
-/// Has `tell` told of every packet of media that arrives, of the streams that `wanted` gives something for by their names: that,
-/// when it left its sender, and when it reached its receiver.
+/// A packet that leaves its sender, or reaches its receiver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) at: Time,
+    /// When it left, of one that reaches its receiver for the first time.
+    pub(crate) left: Option<Time>,
+    pub(crate) header: RtpHeader,
+    /// The number of the packet that it repeats, of one that was sent again.
+    pub(crate) repeats: Option<u16>,
+}
+
+/// Has `tell` told of every RTP packet that leaves or arrives, of the streams that `wanted` gives something for by their names.
 pub(crate) fn watch<T: Send + 'static>(
     scenario: &Scenario,
     simulation: &mut Simulation,
     mut wanted: impl FnMut(&str) -> Option<T>,
-    mut tell: impl FnMut(&T, Time, Time) + Send + 'static,
+    mut tell: impl FnMut(&mut T, &Seen) + Send + 'static,
 ) {
     let mut ways: HashMap<u32, Way<T>> = HashMap::new();
     for talk in scenario.conversations() {
@@ -36,26 +47,29 @@ pub(crate) fn watch<T: Send + 'static>(
     if ways.is_empty() {
         return;
     }
-    simulation.engine.set_tap(Box::new(move |now, from, to, datagram| {
+    simulation.engine.set_tap(Box::new(move |at, from, to, datagram| {
         let Some(way) = ways.get_mut(&datagram.flow.0) else { return };
         if from != way.sender && to != way.receiver {
             return;
         }
-        let Some(packet) = media(datagram) else { return };
+        let Some((header, repeats)) = media(datagram) else { return };
+        let packet = (header.ssrc, header.sequence);
         if from == way.sender {
-            way.left.insert(packet, now);
+            way.left.insert(packet, at);
+            tell(&mut way.stream, &Seen { at, left: None, header, repeats });
         }
         if to == way.receiver
             && let Some(left) = way.left.remove(&packet)
         {
-            tell(&way.stream, left, now);
+            tell(&mut way.stream, &Seen { at, left: Some(left), header, repeats });
         }
     }));
 }
 
-/// Source and number of a packet of media.
-fn media(datagram: &Datagram) -> Option<(u32, u16)> {
+/// The header of a packet of media, and the number of the one that it repeats.
+fn media(datagram: &Datagram) -> Option<(RtpHeader, Option<u16>)> {
     let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes))?;
-    let header = RtpPacket::parse(rtp).ok()?.header;
-    Some((header.ssrc, header.sequence))
+    let packet = RtpPacket::parse(rtp).ok()?;
+    let repeats = (packet.header.payload_type == RETRANSMITTED).then(|| original(&packet)).flatten();
+    Some((packet.header, repeats.map(|(number, _)| number)))
 }

@@ -125,11 +125,22 @@ pub(crate) fn simulated(
     hooks: Hooks,
     audience: &Audience,
 ) -> Result<SimulatedRun> {
+    simulated_with(scenario, seed, &Makers::registered(Span::ZERO, seed), hooks, audience)
+}
+
+/// The same with state machines of one's own.
+pub(crate) fn simulated_with(
+    scenario: &Scenario,
+    seed: u64,
+    make: &Makers,
+    hooks: Hooks,
+    audience: &Audience,
+) -> Result<SimulatedRun> {
     if audience.is_gone() {
         return Err(Error::interrupted());
     }
     let waits = audience.clone();
     let hooks = Hooks { progress: Some(Box::new(move |_| waits.goes_on())), ..hooks };
-    let run = simulate(scenario, seed, &Makers::registered(Span::ZERO, seed), hooks)?;
+    let run = simulate(scenario, seed, make, hooks)?;
     if run.stopped { Err(Error::interrupted()) } else { Ok(run) }
 }

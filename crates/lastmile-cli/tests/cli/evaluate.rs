@@ -106,6 +106,16 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     near(0, "swings_per_min", 0.0, 0.0);
     // A frame of 1667 B is two packets, and each takes 6.67 ms on the link.
     near(0, "queueing_p50_ms", 6.67, 0.01);
+    // The second one leaves half a frame's time, 16.67 ms, after the frame was made, and arrives 26.67 ms later.
+    near(0, "frame_p50_ms", 43.33, 0.1);
+    near(0, "frames_late", 0.0, 0.0);
+    near(0, "frozen", 0.0, 0.0);
+    near(0, "pacing", 1.0, 0.0);
+    near(0, "padding", 0.0, 0.0);
+    // An oracle has the 800 kbit/s that are left; its frames of two packets wait no longer than these.
+    near(0, "regret", 50.0, 1.0);
+    near(0, "regret_queue_ms", 0.0, 6.0);
+    near(1, "regret_queue_ms", 190.0, 12.0);
     near(1, "utilisation", 105.5, 5.6);
     near(1, "loss", 47.2, 2.8);
     // 25 kB wait for 200 ms at 1 Mbit/s.

@@ -205,6 +205,35 @@ impl Trace {
         self.fingerprint
     }
 
+    /// Mean bits per second in each of so many steps of time from the beginning on.
+    pub fn means(self: &Arc<Trace>, step: Span, steps: usize) -> Option<Vec<f64>> {
+        let step = step.as_nanos().max(1) as u64;
+        let end = step.saturating_mul(steps as u64);
+        let mut bits = vec![0.0; steps];
+        let mut add = |from: u64, to: u64, rate: f64| {
+            let (mut at, to) = (from, to.min(end));
+            while at < to {
+                let next = to.min((at / step + 1) * step);
+                bits[(at / step) as usize] += rate * (next - at) as f64 / 1e9;
+                at = next;
+            }
+        };
+        let mut reader = Reader::new(Arc::clone(self));
+        let mut before = (0, 0.0);
+        while let Some((at, value)) = reader.next().filter(|(at, _)| *at < end) {
+            match self.quantity {
+                // Within a nanosecond.
+                Quantity::Opportunities => add(at, at + 1, f64::from(OPPORTUNITY) * 8e9),
+                _ => add(before.0, at, before.1),
+            }
+            before = (at, value);
+        }
+        if self.quantity != Quantity::Opportunities {
+            add(before.0, end, before.1);
+        }
+        reader.failed.is_none().then(|| bits.iter().map(|bits| bits * 1e9 / step as f64).collect())
+    }
+
     /// Mean bits per second between two times, in nanoseconds; of none at all where they are the same, over one whole turn.
     pub fn mean_rate(self: &Arc<Trace>, from: u64, to: u64) -> Option<f64> {
         let (from, to) = if to > from { (from, to) } else { (0, self.length.max(1)) };

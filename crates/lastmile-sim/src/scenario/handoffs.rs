@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lastmile::node::{Flow, PortId};
+use lastmile::time::Time;
 
 use super::routes::Ways;
 use super::{OldQueue, Scenario};
@@ -15,6 +16,15 @@ impl Scenario {
     /// True if the path between two hosts changes during the run.
     pub fn path_changes(&self, from: usize, to: usize) -> bool {
         self.handoffs.iter().any(|handoff| [from, to].contains(&handoff.host))
+    }
+
+    /// The paths between two hosts as [`path`](Scenario::path) gives them, each with the time from which on it is in use.
+    pub fn paths(&self, from: usize, to: usize) -> Vec<(Time, Vec<usize>)> {
+        let first = (Time::ZERO, self.path(from, to).unwrap_or_default());
+        let later = self.handoffs.iter().zip(self.ways_after_handoffs());
+        let later = later.filter(|(handoff, _)| [from, to].contains(&handoff.host));
+        let later = later.map(|(handoff, ways)| (handoff.at, ways.path(from, to).unwrap_or_default()));
+        core::iter::once(first).chain(later).collect()
     }
 
     /// The ways of the network after each hand-off, in their order.

@@ -69,6 +69,15 @@ fn what_a_trace_offers_is_the_links_truth() {
         assert!((mean - bits * 1504.0 * 8.0 / over).abs() < 1e-6, "{from} to {to} ms: {mean}");
     }
     let steps = open("steps.csv", TraceForm::Csv);
+    let means = |trace: &Arc<Trace>, step, steps| -> Vec<f64> {
+        let all = trace.means(Span::from_millis(step), steps).unwrap();
+        all.iter().map(|rate| (rate / 1e3).round() / 1e3).collect()
+    };
+    // 12 Mbit/s for 10 ms, 1.2 for 10 ms, and nothing for 10 ms.
+    assert_eq!(means(&steps, 10, 6), [12.0, 1.2, 0.0, 12.0, 1.2, 0.0]);
+    assert_eq!(means(&steps, 15, 4), [8.4, 0.4, 8.4, 0.4]);
+    // Opportunities at 5, 5, 10, 20, 25, 25 and 30 ms: two in the first 10 ms, then one, three, and one.
+    assert_eq!(means(&four, 10, 4), [2.406, 1.203, 3.61, 1.203]);
     for (from, to, mbps) in
         [(0, 10, 12.0), (5, 25, (5.0 * 12.0 + 10.0 * 1.2) / 20.0), (20, 45, (10.0 * 12.0 + 5.0 * 1.2) / 25.0)]
     {

@@ -9,8 +9,10 @@ use lastmile_sim::roles::Found;
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
+use super::frames::{Frame, freezes, shown};
 use super::metrics::{
-    SECOND, STEP_S, convergence, jain, part, slowest_over_fastest, steps, swings, variation,
+    SECOND, STEP_S, capacity_steps, convergence, drains, jain, part, reaches, slowest_over_fastest, steps,
+    swings, variation,
 };
 use super::path::{Change, Flow, Limit, Paths};
 use super::watch::Kept;
@@ -39,6 +41,10 @@ impl Converged {
 
 /// Changes that leave less than this until the next one are not looked at.
 const SHORTEST_S: f64 = 5.0;
+/// A frame that takes longer, in ms, is late to a conversation.
+const LATE_FRAME_MS: f64 = 200.0;
+/// Frames of the run's end, whose fate may not be known, are left out.
+const UNDER_WAY_S: f64 = 1.0;
 
 /// Results of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -51,6 +57,18 @@ pub(super) struct Measured {
     pub(super) delay: Vec<Option<f64>>,
     /// Of the one-way delay in ms, at [`SHARES`].
     pub(super) quantiles: Vec<f64>,
+}
+
+impl Measured {
+    /// Adds what it lacks of the possible: of a run with the same seed in which oracles sent.
+    pub(super) fn regret(&mut self, possible: &Measured) {
+        let both = |name: &str| Some((*self.numbers.get(name)?, *possible.numbers.get(name)?));
+        let bits = both("received_mbit").filter(|(_, possible)| *possible > 0.0);
+        let queue = both("queueing_mean_ms").map(|(own, possible)| own - possible);
+        let regret = bits.map(|(own, possible)| 100.0 * (1.0 - own / possible));
+        self.numbers.extend(regret.map(|regret| ("regret".into(), regret)));
+        self.numbers.extend(queue.map(|queue| ("regret_queue_ms".into(), queue)));
+    }
 }
 
 /// Shares at which the distribution of delays is drawn.
@@ -85,12 +103,17 @@ impl Ran<'_> {
         put("of_possible", of_possible.map(percent));
         let rates =
             self.paths.tested.iter().filter_map(|flow| mean(part(self.received(flow), flow.active.clone())));
+        put("received_mbit", Some(self.received_mbit()));
         put("received_kbps", mean(&rates.map(|rate| rate / 1e3).collect::<Vec<_>>()));
         put("queue_ms", self.queue());
         let converged = self.convergences();
         let never = converged.iter().filter(|change| change.took_s.is_none()).count();
         put("convergence_s", Converged::median(&converged));
         put("unconverged", (!converged.is_empty()).then(|| percent(never as f64 / converged.len() as f64)));
+        let (up, down) = self.after_steps();
+        put("step_up_s", Converged::median(&up));
+        put("step_down_s", Converged::median(&down));
+        self.frames(&mut put);
         let (varies, swings) = self.smoothness();
         put("variation", varies.map(percent));
         put("swings_per_min", swings);
@@ -108,9 +131,8 @@ impl Ran<'_> {
             values
         };
         let delays = sorted(self.kept.took.iter().map(|took| f64::from(took.delay) * 1e3).collect());
-        let queueing: Option<Vec<f64>> =
-            self.kept.took.iter().map(|took| took.queueing.map(|delay| f64::from(delay) * 1e3)).collect();
-        let queueing = sorted(queueing.unwrap_or_default());
+        let queueing = sorted(self.kept.took.iter().map(|took| f64::from(took.queueing) * 1e3).collect());
+        put("queueing_mean_ms", mean(&queueing));
         put("queueing_p50_ms", quantile_of_sorted(&queueing, 0.5));
         put("queueing_p95_ms", quantile_of_sorted(&queueing, 0.95));
         put("delay_p50_ms", quantile_of_sorted(&delays, 0.5));
@@ -143,6 +165,75 @@ impl Ran<'_> {
     /// Sum of the flows' received rates in a step.
     fn sum(&self, flows: &[Flow], step: usize) -> f64 {
         flows.iter().filter_map(|flow| self.received(flow).get(step)).sum()
+    }
+
+    /// All that the tested streams received while they were active, in Mbit.
+    fn received_mbit(&self) -> f64 {
+        let own = |flow: &Flow| part(self.received(flow), flow.active.clone()).iter().sum::<f64>();
+        self.paths.tested.iter().map(own).sum::<f64>() * STEP_S / 1e6
+    }
+
+    /// Time until nine tenths of what is possible are received after each step up of what a limit leaves, and until its queue is short after
+    /// each step down.
+    fn after_steps(&self) -> (Vec<Converged>, Vec<Converged>) {
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for (&limit, left) in &self.paths.left {
+            let own: Vec<&Flow> = self.paths.tested.iter().filter(|flow| flow.limit == limit).collect();
+            let active = |step: usize| own.iter().filter(move |flow| flow.active.contains(&step));
+            let possible = |step: usize| left[step].min(active(step).map(|flow| flow.most).sum());
+            let queue = Paths::link_name(self.scenario, limit).and_then(|name| self.kept.queues.get(&name));
+            let rate = self.paths.rate.get(&limit);
+            for (from, to, is_up) in capacity_steps(left, (SHORTEST_S / STEP_S) as usize) {
+                if active(from - 1).next().is_none() || active(from).next().is_none() {
+                    continue;
+                }
+                let took_s = if is_up {
+                    // More than the sources can use is no step to them.
+                    if possible(from) <= possible(from - 1) {
+                        continue;
+                    }
+                    let possible: Vec<f64> = (from..to).map(possible).collect();
+                    let sum = |step| own.iter().filter_map(|flow| self.received(flow).get(step)).sum::<f64>();
+                    reaches(&(from..to).map(sum).collect::<Vec<f64>>(), &possible)
+                } else {
+                    let (Some(queue), Some(rate)) = (queue, rate) else { continue };
+                    let waits = queue.iter().zip(rate).map(|(bytes, rate)| bytes * 8.0 / rate * 1e3);
+                    drains(&waits.take(to).skip(from).collect::<Vec<f64>>())
+                };
+                let what = format!("{:.3} Mbit/s", left[from] / 1e6);
+                let within_s = (to - from) as f64 * STEP_S;
+                let one = Converged { at_s: from as f64 * STEP_S, what, took_s, within_s };
+                if is_up { up.push(one) } else { down.push(one) }
+            }
+        }
+        (up, down)
+    }
+
+    /// Delays of frames, and freezes.
+    fn frames(&self, put: &mut dyn FnMut(&'static str, Option<f64>)) {
+        let whole_s = self.scenario.duration.as_secs_f64();
+        let (mut delays, mut made, mut count, mut frozen_s, mut active_s) = (Vec::new(), 0, 0, 0.0, 0.0);
+        for flow in &self.paths.tested {
+            let Some(frames) = self.kept.frames.get(&flow.name) else { continue };
+            let frames = frames.before(whole_s - UNDER_WAY_S);
+            let took = |frame: &Frame| Some((frame.arrived_s()? - frame.made_s) * 1e3);
+            delays.extend(frames.iter().filter_map(took));
+            let outcome = self.found.stream.outcomes.iter().find(|found| found.stream == flow.name);
+            made += frames.len() + outcome.map_or(0, |found| found.frames_dropped as usize);
+            let shown = shown(&frames);
+            let end_s = flow.to_s.min(whole_s - UNDER_WAY_S);
+            let (freezes, seconds) = freezes(&shown, end_s);
+            (count, frozen_s) = (count + freezes, frozen_s + seconds);
+            active_s += shown.first().map_or(0.0, |first| (end_s - first).max(0.0));
+        }
+        delays.sort_by(f64::total_cmp);
+        for (name, share) in [("frame_p50_ms", 0.5), ("frame_p95_ms", 0.95), ("frame_p99_ms", 0.99)] {
+            put(name, quantile_of_sorted(&delays, share));
+        }
+        let in_time = delays.partition_point(|ms| *ms <= LATE_FRAME_MS);
+        put("frames_late", (made > 0).then(|| 100.0 * (made - in_time.min(made)) as f64 / made as f64));
+        put("frozen", (active_s > 0.0).then(|| 100.0 * frozen_s / active_s));
+        put("freezes_per_min", (active_s > 0.0).then(|| count as f64 * 60.0 / active_s));
     }
 
     fn by_second(&self, of: impl Fn(&Self, usize) -> f64) -> Vec<f64> {
@@ -318,6 +409,11 @@ impl Ran<'_> {
             (back + found.feedback_bytes, media + found.received_bytes)
         });
         put("feedback_share", (media > 0).then(|| 100.0 * back as f64 / media as f64));
+        put("pacing", mean(&own.iter().filter_map(|(found, _)| found.pacing_factor).collect::<Vec<_>>()));
+        let (padding, bytes) = own.iter().fold((0, 0), |(padding, bytes), (found, _)| {
+            (padding + found.padding_bytes, bytes + found.sent_bytes)
+        });
+        put("padding", (bytes > 0).then(|| 100.0 * padding as f64 / bytes as f64));
         put("frames_dropped", Some(own.iter().map(|(found, _)| found.frames_dropped).sum::<u64>() as f64));
         sent
     }

@@ -12,6 +12,14 @@ const BAND: f64 = 0.25;
 /// Share of the remaining means that have to be within it.
 const MOSTLY: f64 = 0.9;
 
+/// A rate that changes by so much, as a share of that before, is a step.
+const STEP_UP: f64 = 1.25;
+const STEP_DOWN: f64 = 0.8;
+/// Share of the possible rate that is to be received after a step up, on the mean of a second.
+const REACHED: f64 = 0.9;
+/// The longest queue, in ms, of one that has drained after a step down, for a second.
+const DRAINED_MS: f64 = 50.0;
+
 /// The steps that lie within a time, in seconds.
 pub(super) fn steps(from_s: f64, to_s: f64) -> std::ops::Range<usize> {
     // A multiple of a step in words may not be one in binary.
@@ -41,6 +49,36 @@ pub(super) fn convergence(rates: &[f64]) -> Option<f64> {
         inside -= usize::from(*is);
     }
     None
+}
+
+/// Steps up and down of a rate that leave `shortest` steps or more until the next of either: where, until where, and true for up.
+pub(super) fn capacity_steps(rates: &[f64], shortest: usize) -> Vec<(usize, usize, bool)> {
+    let changes = rates.windows(2).enumerate().filter_map(|(at, two)| {
+        let up = two[1] >= STEP_UP * two[0];
+        (up != (two[1] <= STEP_DOWN * two[0])).then_some((at + 1, up))
+    });
+    let changes: Vec<(usize, bool)> = changes.collect();
+    let ends = changes.iter().skip(1).map(|change| change.0).chain([rates.len()]);
+    let all = changes.iter().zip(ends).map(|(&(at, up), end)| (at, end, up));
+    all.filter(|(at, end, _)| end - at >= shortest).collect()
+}
+
+/// Seconds until the received rate is nine tenths of the possible one: the first step in which it is, and with it the mean of the second that
+/// it begins.
+pub(super) fn reaches(received: &[f64], possible: &[f64]) -> Option<f64> {
+    let is_reached = |at: usize, to: usize| {
+        let all = [received, possible].map(|rates| rates[at..to].iter().sum::<f64>());
+        all[0] >= REACHED * all[1]
+    };
+    let last = received.len().min(possible.len()).checked_sub(SECOND)?;
+    let at = (0..=last).find(|&at| is_reached(at, at + 1) && is_reached(at, at + SECOND))?;
+    Some(at as f64 * STEP_S)
+}
+
+/// Seconds until a queue, in ms, is short and stays so for a second.
+pub(super) fn drains(queue: &[f64]) -> Option<f64> {
+    let at = queue.windows(SECOND).position(|second| second.iter().all(|ms| *ms < DRAINED_MS))?;
+    Some(at as f64 * STEP_S)
 }
 
 /// Coefficient of variation of a rate: the standard deviation of its means over whole seconds, over their mean.
@@ -139,6 +177,36 @@ mod tests {
         assert_eq!(convergence(&rising), None);
         assert_eq!(convergence(&rate(&[(6, 1.0), (6, 3.0)].repeat(5))), None);
         assert_eq!((convergence(&[]), convergence(&[0.0; 50])), (None, None));
+    }
+
+    #[test]
+    fn steps_of_a_rate_are_by_a_quarter_and_leave_time() {
+        // Up at 10 s, 20 % up at 20 s, down at 30 s, and up 2 s later.
+        let rates = rate(&[(10, 1.0), (10, 2.0), (10, 2.4), (2, 1.2), (8, 2.4)]);
+        let found = capacity_steps(&rates, 5 * SECOND);
+        assert_eq!(found, [(50, 150, true), (160, 200, true)]);
+        assert_eq!(capacity_steps(&rates, SECOND)[1], (150, 160, false));
+        assert_eq!(capacity_steps(&[0.0; 20], 1), []);
+        // From nothing, and to nothing.
+        assert_eq!(capacity_steps(&[0.0, 1.0, 1.0, 0.0], 1), [(1, 3, true), (3, 4, false)]);
+    }
+
+    /// 4 Mbit/s are possible. 1.4 s at 2, a step of 3.8 by chance, 0.4 s at 3, then 3.7: nine tenths are 3.6.
+    #[test]
+    fn a_rate_has_reached_the_possible_when_a_second_of_it_has() {
+        let received = [&[2.0; 7][..], &[3.8], &[3.0; 2], &[3.7; 20]].concat();
+        assert_eq!(reaches(&received, &[4.0; 30]), Some(2.0));
+        // 3.8 and four of 3.55: the mean of that second is 3.6.
+        assert_eq!(reaches(&[3.8, 3.55, 3.55, 3.55, 3.55], &[4.0; 5]), Some(0.0));
+        assert_eq!((reaches(&[3.5; 30], &[4.0; 30]), reaches(&[4.0; 4], &[4.0; 4])), (None, None));
+    }
+
+    /// 40 ms, up to 300 and back below 50 at 2.4 s, but for one step at 2.8 s.
+    #[test]
+    fn a_queue_has_drained_when_it_is_short_for_a_second() {
+        let queue = [&[40.0; 2][..], &[300.0; 10], &[45.0; 2], &[60.0], &[10.0; 10]].concat();
+        assert_eq!(drains(&queue), Some(3.0));
+        assert_eq!((drains(&[49.0; 5]), drains(&[50.0; 50]), drains(&[0.0; 4])), (Some(0.0), None, None));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use lastmile::endpoint::stream::{SenderConfig, SenderRate};
 use lastmile::observe::stats::mean;
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
+use lastmile_sim::scenario::roles::stream::Spec;
 use lastmile_sim::scenario::{LinkSpec, Scenario, TrafficSpec};
 
 use super::metrics::{STEP_S, part, steps};
@@ -27,7 +28,7 @@ pub(super) type ByTime = Vec<(f64, f64)>;
 pub(super) enum Limit {
     /// A link of the scenario.
     Link(usize),
-    /// A WLAN, or a link that a trace drives: their rate is not known beforehand.
+    /// A WLAN, whose rate is not known beforehand, or a way that changes.
     Unknown,
 }
 
@@ -43,8 +44,10 @@ pub(super) struct Flow {
     /// The most that its source makes, in bit/s of IP packets.
     pub(super) most: f64,
     pub(super) limit: Limit,
-    /// Propagation delay of all links on its way, in seconds, by time in seconds; nothing where the way changes.
-    pub(super) propagation: Option<ByTime>,
+    /// Propagation delay of all links on its way, in seconds, by time in seconds.
+    pub(super) propagation: ByTime,
+    /// Its source makes frames, and no data that never ends.
+    pub(super) frames: bool,
     hosts: (usize, usize),
     /// The links that it crosses, by their numbers, and directions of WLANs beyond these.
     way: Vec<usize>,
@@ -65,6 +68,8 @@ pub(super) struct Paths {
     pub(super) left: BTreeMap<Limit, Vec<f64>>,
     /// And its whole rate.
     pub(super) rate: BTreeMap<Limit, Vec<f64>>,
+    /// What is left, by time in seconds.
+    pub(super) by_time: BTreeMap<Limit, ByTime>,
     /// Changes for each tested stream after its start.
     pub(super) changes: Vec<Vec<Change>>,
     pub(super) steps: usize,
@@ -75,7 +80,7 @@ fn seconds(at: Time) -> f64 {
 }
 
 /// A list of what holds from times on, in seconds.
-fn at<T: Copy>(list: &[(f64, T)], at_s: f64) -> Option<T> {
+pub(super) fn at<T: Copy>(list: &[(f64, T)], at_s: f64) -> Option<T> {
     list.iter().take_while(|(from, _)| *from <= at_s).last().map(|&(_, value)| value)
 }
 
@@ -84,17 +89,23 @@ pub(super) fn propagation(flow: &[(f64, f64)], at_s: f64) -> f64 {
     at(flow, at_s).unwrap_or(0.0)
 }
 
-/// Rate that a link leaves to IP packets of that size; nothing for a link without a rate or with a trace.
-fn rates(link: &LinkSpec, size: Bytes) -> Option<ByTime> {
+/// Rate that a link leaves to IP packets of that size, of a trace the mean over each step; nothing for a link without a rate.
+fn rates(link: &LinkSpec, size: Bytes, steps: usize) -> Option<ByTime> {
     let config = &link.config;
     let share = size.0 as f64 / (size.0 + config.overhead.0).max(1) as f64;
+    if let Some(trace) = &config.trace {
+        let means = trace.means(Span::from_secs_f64(STEP_S), steps)?;
+        return Some(
+            means.iter().enumerate().map(|(step, rate)| (step as f64 * STEP_S, rate * share)).collect(),
+        );
+    }
     let shaped = config.shaper.as_ref().map_or(f64::INFINITY, |shaper| shaper.rate.bits_per_second() as f64);
     let of = |bits: u64| (bits as f64).min(shaped) * share;
     let begins = config.rate.map_or(shaped * share, |rate| of(rate.bits_per_second()));
     let later = config.schedule.iter().filter_map(|change| Some((seconds(change.at), change.rate?)));
     let all: ByTime =
         [(0.0, begins)].into_iter().chain(later.map(|(at, rate)| (at, of(rate.bits_per_second())))).collect();
-    (config.trace.is_none() && all.iter().any(|(_, rate)| rate.is_finite())).then_some(all)
+    all.iter().any(|(_, rate)| rate.is_finite()).then_some(all)
 }
 
 /// Something that sends whatever the network says: from where to where, and its rate by time in seconds.
@@ -147,56 +158,62 @@ impl Paths {
         let steps_in_all = steps(0.0, whole).end;
         let loads = loads(scenario, seed);
         let left_of = |link: usize, size: Bytes| {
-            let rates = rates(scenario.links.get(link)?, size)?;
-            let each = |step: usize| {
-                let at_s = (step as f64 + 0.5) * STEP_S;
+            let rates = rates(scenario.links.get(link)?, size, steps_in_all)?;
+            let beside: Vec<&Load> = loads.iter().filter(|load| load.way.contains(&link)).collect();
+            let each = |at_s: f64| {
                 let rate = at(&rates, at_s).unwrap_or(0.0);
-                let taken = loads.iter().filter(|load| load.way.contains(&link));
-                let taken: f64 = taken.filter_map(|load| at(&load.rates, at_s)).sum();
+                let taken: f64 = beside.iter().filter_map(|load| at(&load.rates, at_s)).sum();
                 (rate, (rate - taken).max(0.0))
             };
-            Some((0..steps_in_all).map(each).unzip::<f64, f64, Vec<f64>, Vec<f64>>())
+            let middle = |step: usize| each((step as f64 + 0.5) * STEP_S);
+            let steps = (0..steps_in_all).map(middle).unzip::<f64, f64, Vec<f64>, Vec<f64>>();
+            let changes = rates.iter().chain(beside.iter().flat_map(|load| &load.rates));
+            let mut times: Vec<f64> = changes.map(|change| change.0).collect();
+            times.sort_by(f64::total_cmp);
+            times.dedup();
+            Some((steps, times.into_iter().map(|at_s| (at_s, each(at_s).1)).collect::<ByTime>()))
         };
-        let (mut left, mut rate) = (BTreeMap::new(), BTreeMap::new());
+        let (mut left, mut rate, mut by_time) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut flow = |name: &str, hosts: (usize, usize), time: (Time, Time), size: Bytes, most: f64| {
             let (from_s, to_s) = (seconds(time.0), seconds(time.1).min(whole));
             let active = steps(from_s, to_s);
             let way = scenario.path(hosts.0, hosts.1).unwrap_or_default();
             let narrow = way.iter().filter_map(|&link| {
-                let (whole, left) = left_of(link, size)?;
-                let mean = mean(part(&left, active.clone()))?;
-                mean.is_finite().then_some((link, whole, left, mean))
+                let (steps, by_time) = left_of(link, size)?;
+                let mean = mean(part(&steps.1, active.clone()))?;
+                mean.is_finite().then_some((link, steps, by_time, mean))
             });
             let narrow = narrow.min_by(|a, b| a.3.total_cmp(&b.3));
-            let known = !scenario.path_changes(hosts.0, hosts.1)
-                && way
-                    .iter()
-                    .all(|&link| scenario.links.get(link).is_none_or(|link| link.config.trace.is_none()));
+            let known = !scenario.path_changes(hosts.0, hosts.1);
             let air = way.iter().any(|&link| link >= scenario.links.len());
             let frames = if air { slowest_station(scenario) * CLEARLY } else { f64::INFINITY };
             let limit = match narrow {
-                Some((link, whole, remains, mean)) if known && mean < frames => {
+                Some((link, (whole, remains), times, mean)) if known && mean < frames => {
                     left.insert(Limit::Link(link), remains);
                     rate.insert(Limit::Link(link), whole);
+                    by_time.insert(Limit::Link(link), times);
                     Limit::Link(link)
                 }
                 _ => Limit::Unknown,
             };
-            let propagation = (!scenario.path_changes(hosts.0, hosts.1)).then(|| propagates(scenario, &way));
-            Flow { name: name.to_owned(), from_s, to_s, active, most, limit, propagation, hosts, way }
+            let propagation = propagates(scenario, hosts);
+            let (name, frames) = (name.to_owned(), false);
+            Flow { name, from_s, to_s, active, most, limit, propagation, frames, hosts, way }
         };
         let (mut own, mut tcp) = (Vec::new(), Vec::new());
         for stream in scenario.roles.stream.iter().filter(|stream| tested.contains(&stream.name)) {
             let time = (stream.starts(seed), stream.sender.stop);
             let size = stream.sender.packet_size;
-            own.push(flow(&stream.name, (stream.from, stream.to), time, size, most(&stream.sender)));
+            let flow = flow(&stream.name, (stream.from, stream.to), time, size, most(&stream.sender));
+            own.push(Flow { frames: stream.sender.source.choice(true).name != "on-demand", ..flow });
         }
         for spec in scenario.traffic.iter().filter(|spec| spec.tcp.is_some()) {
             let time = (spec.starts(seed), spec.stop);
             let flow = flow(&spec.name, (spec.from, spec.to), time, spec.size, f64::INFINITY);
             if tested.contains(&spec.name) { own.push(flow) } else { tcp.push(flow) }
         }
-        let mut paths = Paths { tested: own, tcp, left, rate, changes: Vec::new(), steps: steps_in_all };
+        let (changes, steps) = (Vec::new(), steps_in_all);
+        let mut paths = Paths { tested: own, tcp, left, rate, by_time, changes, steps };
         paths.changes = paths.tested.iter().map(|flow| paths.changes_of(flow, scenario, &loads)).collect();
         paths
     }
@@ -250,6 +267,11 @@ impl Paths {
         all
     }
 
+    /// Propagation delay of the way back to a stream's sender, in seconds, by time.
+    pub(super) fn back(&self, scenario: &Scenario, stream: &Spec) -> ByTime {
+        propagates(scenario, (stream.to, stream.from))
+    }
+
     /// The name of a limiting link in series.
     pub(super) fn link_name(scenario: &Scenario, limit: Limit) -> Option<String> {
         let Limit::Link(link) = limit else { return None };
@@ -282,21 +304,83 @@ fn slowest_station(scenario: &Scenario) -> f64 {
     rates.min().unwrap_or(USUAL) as f64
 }
 
-/// Propagation delay of all links of a way, in seconds, by time.
-fn propagates(scenario: &Scenario, way: &[usize]) -> ByTime {
-    let links: Vec<ByTime> = way
-        .iter()
-        .filter_map(|&link| scenario.links.get(link))
-        .map(|link| {
-            let later =
-                link.config.schedule.iter().filter_map(|change| Some((seconds(change.at), change.delay?)));
-            let all = [(0.0, link.config.delay)].into_iter().chain(later);
-            all.map(|(at, delay): (f64, Span)| (at, delay.as_secs_f64())).collect()
-        })
+/// Propagation delay of all links from a host to another, in seconds, by time: of the way in use then.
+fn propagates(scenario: &Scenario, hosts: (usize, usize)) -> ByTime {
+    let delays = |link: usize| -> ByTime {
+        let Some(link) = scenario.links.get(link) else { return Vec::new() };
+        let later =
+            link.config.schedule.iter().filter_map(|change| Some((seconds(change.at), change.delay?)));
+        let all = [(0.0, link.config.delay)].into_iter().chain(later);
+        all.map(|(at, delay): (f64, Span)| (at, delay.as_secs_f64())).collect()
+    };
+    let ways: Vec<(f64, Vec<ByTime>)> = scenario
+        .paths(hosts.0, hosts.1)
+        .into_iter()
+        .map(|(from, way)| (seconds(from), way.into_iter().map(delays).collect()))
         .collect();
-    let mut times: Vec<f64> = links.iter().flatten().map(|&(at, _)| at).chain([0.0]).collect();
+    let changes = ways.iter().flat_map(|(_, links)| links.iter().flatten().map(|&(at, _)| at));
+    let mut times: Vec<f64> = changes.chain(ways.iter().map(|way| way.0)).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
-    let sum = |when: f64| links.iter().filter_map(|link| at(link, when)).sum();
+    let sum = |when: f64| {
+        let way = ways.iter().take_while(|way| way.0 <= when).last();
+        way.into_iter().flat_map(|way| &way.1).filter_map(|link| at(link, when)).sum()
+    };
     times.into_iter().map(|when| (when, sum(when))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 5, 5 and 100 ms by the cell; 5, 5 and the air from 60 to 120 s.
+    #[test]
+    fn propagation_is_that_of_the_way_in_use() {
+        let text = include_str!("../papers/tfrc_probe/scenarios/hand-off.toml");
+        let scenario = Scenario::parse("hand-off.toml", text).unwrap();
+        let paths = Paths::new(&scenario, &["flow".to_owned()], 1);
+        let flow = &paths.tested[0];
+        assert_eq!((flow.limit, flow.frames), (Limit::Unknown, false));
+        for (at_s, ms) in [(0.0, 110.0), (59.9, 110.0), (60.0, 10.0), (119.9, 10.0), (120.0, 110.0)] {
+            let found = propagation(&flow.propagation, at_s) * 1e3;
+            assert!((found - ms).abs() < 1e-9, "{at_s} s: {found} ms");
+        }
+    }
+
+    /// 2 Mbit/s for 10 s and 1 for 10 s, 0.5 of them taken from 5 s on.
+    #[test]
+    fn a_trace_is_a_known_limit() {
+        let text = r#"
+            name = "traced"
+            duration = "20 s"
+            [host.a]
+            [host.b]
+            [[link]]
+            from = "a"
+            to = "b"
+            trace = { kind = "csv", lines = "s,Mbit/s\n0,2\n10,1\n20,1\n" }
+            [[stream]]
+            name = "video"
+            from = "a"
+            to = "b"
+            control = "tfrc"
+            [[traffic]]
+            name = "udp"
+            kind = "cbr"
+            from = "a"
+            to = "b"
+            rate = "500 kbit/s"
+            size = "500 B"
+            start = "5 s"
+        "#;
+        let scenario = Scenario::parse("traced.toml", text).unwrap();
+        let paths = Paths::new(&scenario, &["video".to_owned()], 1);
+        let limit = paths.tested[0].limit;
+        assert_eq!(limit, Limit::Link(0));
+        let left = |at_s: f64| (at(&paths.by_time[&limit], at_s).unwrap() / 1e3).round();
+        assert_eq!([0.0, 4.9, 5.1, 9.9, 10.1].map(left), [2000.0, 2000.0, 1500.0, 1500.0, 500.0]);
+        let steps: Vec<f64> =
+            [0, 24, 25, 50].iter().map(|&k| (paths.left[&limit][k] / 1e3).round()).collect();
+        assert_eq!(steps, [2000.0, 2000.0, 1500.0, 500.0]);
+    }
 }

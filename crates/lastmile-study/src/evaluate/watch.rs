@@ -9,8 +9,10 @@ use lastmile_sim::monitor::series::{SeriesPlan, SeriesRow};
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::{Scenario, Simulation};
 
+use super::frames::Frames;
 use super::metrics::STEP_S;
-use super::path::{ByTime, Paths, propagation};
+use super::oracle::Queues;
+use super::path::{ByTime, Flow, Limit, Paths, propagation};
 use crate::media;
 
 /// Of one flow, step by step: bit/s of IP packets, and the mean delay of those that arrived, in seconds.
@@ -26,8 +28,8 @@ pub(super) struct Rates {
 pub(super) struct Took {
     /// From leaving the sender to reaching the receiver.
     pub(super) delay: f32,
-    /// The same without propagation; nothing where the way changes.
-    pub(super) queueing: Option<f32>,
+    /// The same without propagation.
+    pub(super) queueing: f32,
 }
 
 /// Rates, queues and delays of a run.
@@ -37,31 +39,52 @@ pub(super) struct Kept {
     /// Bytes on the wire that waited at each limiting link, on the mean over a step.
     pub(super) queues: BTreeMap<String, Vec<f64>>,
     pub(super) took: Vec<Took>,
+    /// Of tested streams whose sources make frames.
+    pub(super) frames: BTreeMap<String, Frames>,
+}
+
+/// What the packets of a stream are held against.
+struct Way {
+    name: String,
+    propagation: ByTime,
+    limit: Limit,
 }
 
 type Shared = Arc<Mutex<Kept>>;
 
-/// Attaches the recorders of all that to a run; the records are there when it is over.
-pub(super) fn watch(scenario: &Scenario, paths: &Paths) -> (Hooks, Shared) {
+/// Attaches the recorders of all that to a run; the records are there when it is over. Oracles are told of the queues as it goes.
+pub(super) fn watch(scenario: &Scenario, paths: &Paths, told: Option<Queues>) -> (Hooks, Shared) {
     let flows = paths.tested.iter().chain(&paths.tcp);
     let flows = flows.map(|flow| (flow.name.clone(), Rates::default())).collect();
     let links = paths.left.keys().filter_map(|&limit| Paths::link_name(scenario, limit));
     let queues = links.map(|name| (name, Vec::new())).collect();
-    let kept = Arc::new(Mutex::new(Kept { flows, queues, took: Vec::new() }));
+    let framed = paths.tested.iter().filter(|flow| flow.frames);
+    let frames = framed.map(|flow| (flow.name.clone(), Frames::new(flow.from_s))).collect();
+    let kept = Arc::new(Mutex::new(Kept { flows, queues, took: Vec::new(), frames }));
     let (rows, packets) = (Arc::clone(&kept), Arc::clone(&kept));
     let tell = move |row: &SeriesRow| rows.lock().unwrap_or_else(PoisonError::into_inner).row(row);
-    let mut ways: BTreeMap<String, Option<ByTime>> =
-        paths.tested.iter().map(|flow| (flow.name.clone(), flow.propagation.clone())).collect();
+    let way = |flow: &Flow| {
+        let (name, propagation, limit) = (flow.name.clone(), flow.propagation.clone(), flow.limit);
+        (name.clone(), Way { name, propagation, limit })
+    };
+    let mut ways: BTreeMap<String, Way> = paths.tested.iter().map(way).collect();
     let prepare = move |scenario: &Scenario, simulation: &mut Simulation| {
         media::watch(
             scenario,
             simulation,
             |name| ways.remove(name),
-            move |way, left, now| {
-                let (delay, at_s) = ((now - left).as_secs_f64(), (left - Time::ZERO).as_secs_f64());
-                let queueing = way.as_ref().map(|way| (delay - propagation(way, at_s)) as f32);
-                let took = Took { delay: delay as f32, queueing };
-                packets.lock().unwrap_or_else(PoisonError::into_inner).took.push(took);
+            move |way, packet| {
+                let mut kept = packets.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(frames) = kept.frames.get_mut(&way.name) {
+                    frames.saw(packet);
+                }
+                let Some(left) = packet.left else { return };
+                let (delay, at_s) = ((packet.at - left).as_secs_f64(), (left - Time::ZERO).as_secs_f64());
+                let queueing = delay - propagation(&way.propagation, at_s);
+                kept.took.push(Took { delay: delay as f32, queueing: queueing as f32 });
+                if let Some(told) = &told {
+                    told.note(way.limit, packet.at, queueing);
+                }
             },
         );
     };

@@ -75,7 +75,8 @@ impl Watch {
                     scenario,
                     simulation,
                     |name| Some(name.to_owned()),
-                    move |name, left, now| {
+                    move |name, packet| {
+                        let (Some(left), now) = (packet.left, packet.at) else { return };
                         let arrival = ((now - Time::ZERO).as_secs_f64(), (now - left).as_secs_f64());
                         noted(&notes, |seen| seen.arrivals.entry(name.clone()).or_default().push(arrival));
                     },

@@ -50,7 +50,8 @@ pub struct Sent {
     pub at: Time,
     /// Its purpose.
     pub class: PacketClass,
-    /// Bytes in flight right after it left; zero where the host does not count them.
+    /// Bytes in flight right after it left, with its own: sent, and neither known to have arrived nor to be lost. Zero where the host
+    /// does not count them.
     pub in_flight: Bytes,
     /// The sender would have been allowed to send more and had nothing to send.
     pub app_limited: bool,
@@ -321,6 +322,11 @@ pub enum Signal {
     Idle,
     /// They go on.
     Resume,
+    /// Media that was made and has not left: it waits for the pacer. Told where it changed, when a frame was made and before feedback.
+    Backlog {
+        /// Bytes of its IP packets.
+        bytes: Bytes,
+    },
 }
 
 #[cfg(test)]

@@ -44,11 +44,11 @@ pub struct Output {
     pub target: Rate,
     /// Rate at which the pacer may release packets.
     pub pacing: Rate,
-    /// Bytes that may be in flight, where the scheme limits them.
+    /// Bytes that may be in flight, where the scheme limits them: the pacer releases nothing beyond.
     pub window: Option<Bytes>,
     /// Rate to fill up to with padding while sources make less.
     pub padding: Rate,
-    /// The controller would learn from more packets than the sources make.
+    /// The controller would learn from more packets than the sources make: padding fills up to the target.
     pub keep_probing: bool,
     /// The round-trip time that it goes by, where packets are to tell it to the receiver (RFC 5348, section 3.2.1).
     pub rtt: Option<Span>,

@@ -1,10 +1,13 @@
 //! RTP congestion control feedback (RFC 8888): when each packet arrived, and with which ECN mark.
 
 use super::WireError;
-use super::rtcp_packet::{TRANSPORT_FEEDBACK, packet};
+use super::rtcp_packet::{APPLICATION, TRANSPORT_FEEDBACK, packet};
 use crate::node::Ecn;
 use crate::time::Span;
 
+/// The name of our APP packet (RFC 3550, section 6.7) by which a sender asks for feedback so often, and its bytes.
+pub(super) const INTERVAL_NAME: [u8; 4] = *b"CCFB";
+const INTERVAL_LEN: usize = 16;
 /// The format number of this feedback among those of the transport layer.
 pub(super) const FEEDBACK_FORMAT: u8 = 11;
 /// Packets that one block may report on (section 3.1).
@@ -173,6 +176,44 @@ pub fn write_feedback(out: &mut Vec<u8>, own: u32, ssrc: u32, begin: u16, report
             out.extend([0, 0]);
         }
         out.extend(at.to_be_bytes());
+    });
+}
+
+/// A sender asks for feedback so often: RFC 8888 leaves the interval to the ends (section 6), and has no message for it. Ours, in an APP packet.
+///
+/// ```
+/// use lastmile::{time::Span, wire::{FeedbackRequest, Rtcp, write_feedback_request}};
+/// let request = FeedbackRequest { source: 7, every: Span::from_millis(25) };
+/// let mut bytes = Vec::new();
+/// write_feedback_request(&mut bytes, &request);
+/// assert_eq!((bytes.len(), Rtcp::all(&bytes).next()), (16, Some(Ok(Rtcp::FeedbackRequest(request)))));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedbackRequest {
+    /// The source whose packets are to be told of.
+    pub source: u32,
+    /// Time between messages, to a microsecond.
+    pub every: Span,
+}
+
+impl FeedbackRequest {
+    /// Reads a whole packet, whose type and name are right.
+    pub(super) fn parse(packet: &[u8]) -> Result<FeedbackRequest, WireError> {
+        let what = "a request for feedback";
+        let short = WireError::Truncated { what, need: INTERVAL_LEN, have: packet.len() };
+        let all: &[u8; INTERVAL_LEN] = packet.first_chunk().ok_or(short)?;
+        let every = Span::from_micros(i64::from(super::be32(all, 12)));
+        Ok(FeedbackRequest { source: super::be32(all, 4), every })
+    }
+}
+
+/// Appends a request; an interval out of range becomes the nearest that fits.
+pub fn write_feedback_request(out: &mut Vec<u8>, request: &FeedbackRequest) {
+    packet(out, 0, APPLICATION, |out| {
+        out.extend(request.source.to_be_bytes());
+        out.extend(INTERVAL_NAME);
+        let micros = (request.every.as_nanos() / 1_000).clamp(0, u32::MAX.into()) as u32;
+        out.extend(micros.to_be_bytes());
     });
 }
 

@@ -73,7 +73,9 @@ pub mod traffic;
 
 pub use auth::{HmacKey, MIN_KEY_LEN, TAG_LEN, TlvIntegrity};
 pub use build::{PacketBuilder, Padding};
-pub use ccfb::{Feedback, FeedbackBlock, MAX_REPORTED, Reported, write_feedback};
+pub use ccfb::{
+    Feedback, FeedbackBlock, FeedbackRequest, MAX_REPORTED, Reported, write_feedback, write_feedback_request,
+};
 pub use extended::{ExtendedReport, ReceiptTimes, write_receipt_times};
 pub use nack::{Nack, RETRANSMISSION_HEADER_LEN, original, write_nack, write_retransmission};
 pub use ntp::{ErrorEstimate, TimestampFormat};

@@ -4,11 +4,11 @@
 //! [`Rtcp::Other`], to be skipped. Congestion control feedback (RFC 8888) is in [`ccfb`](super::Feedback).
 
 use super::WireError;
-use super::ccfb::{FEEDBACK_FORMAT, Feedback};
+use super::ccfb::{FEEDBACK_FORMAT, Feedback, FeedbackRequest, INTERVAL_NAME};
 use super::extended::{EXTENDED_REPORT, ExtendedReport};
 use super::nack::{NACK_FORMAT, Nack};
-use super::rtcp_packet::{TRANSPORT_FEEDBACK, packet, split};
-use super::tfrc::{APPLICATION, NAME, REPORT, SCHEME, TfrcReport, TfrcScheme};
+use super::rtcp_packet::{APPLICATION, TRANSPORT_FEEDBACK, packet, split};
+use super::tfrc::{NAME, REPORT, SCHEME, TfrcReport, TfrcScheme};
 
 /// Packet types of RFC 3550, section 12.1.
 const SENDER_REPORT: u8 = 200;
@@ -106,6 +106,8 @@ pub enum Rtcp<'a> {
     Tfrc(TfrcReport),
     /// The scheme by which losses are to be counted: ours as well.
     TfrcScheme(TfrcScheme<'a>),
+    /// Time between feedback messages that a sender asks for: ours as well.
+    FeedbackRequest(FeedbackRequest),
     /// These sources leave.
     Goodbye(Sources<'a>),
     /// Another type of packet.
@@ -205,6 +207,9 @@ impl<'a> Rtcp<'a> {
             }
             APPLICATION if packet.get(8..12) == Some(&NAME) && count == usize::from(SCHEME) => {
                 Rtcp::TfrcScheme(TfrcScheme::parse(packet)?)
+            }
+            APPLICATION if packet.get(8..12) == Some(&INTERVAL_NAME) && count == 0 => {
+                Rtcp::FeedbackRequest(FeedbackRequest::parse(packet)?)
             }
             kind => Rtcp::Other { kind },
         })

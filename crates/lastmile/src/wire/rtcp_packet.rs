@@ -5,6 +5,8 @@ use super::{WireError, be16};
 
 /// Transport layer feedback (RFC 4585, section 9), whose formats stand in files of their own.
 pub(super) const TRANSPORT_FEEDBACK: u8 = 205;
+/// APP packets (RFC 3550, section 6.7): their names tell whose they are.
+pub(super) const APPLICATION: u8 = 204;
 
 /// The first packet of a datagram, without padding, and the bytes after it.
 pub(super) fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), WireError> {

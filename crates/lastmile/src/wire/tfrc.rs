@@ -4,7 +4,7 @@
 //! draws all of them.
 
 use super::WireError;
-use super::rtcp_packet::packet;
+use super::rtcp_packet::{APPLICATION, packet};
 use super::rtp::{RtpHeader, RtpPacket};
 use crate::time::Span;
 use crate::units::Bytes;
@@ -23,8 +23,7 @@ const MAX_RTT: u32 = (1 << 22) - 1;
 const HISTORY: u32 = 1 << 22;
 const SUMMARY: u32 = 1 << 23;
 
-/// The packet type of APP packets, and the name of ours.
-pub(super) const APPLICATION: u8 = 204;
+/// The name of our APP packets.
 pub(super) const NAME: [u8; 4] = *b"TFRC";
 /// Subtypes of ours: reports, and names of schemes.
 pub(super) const REPORT: u8 = 0;

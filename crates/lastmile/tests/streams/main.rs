@@ -19,6 +19,7 @@ use lastmile::wire::{
 };
 use proptest::prelude::*;
 
+mod hosting;
 mod receiver;
 mod sender;
 mod shares;

@@ -36,7 +36,7 @@ pub(super) fn section(run: &Run) -> String {
         }
         let Some(said) = streams.iter_mut().rfind(|said| said.node == event.node) else { continue };
         match what {
-            Decision::MediaProgress { target, sent } => said.all.push((event.at, *target, *sent)),
+            Decision::MediaProgress { target, sent, .. } => said.all.push((event.at, *target, *sent)),
             Decision::MediaReported { rtt: Some(rtt), .. } => {
                 said.rtts.push(((event.at - Time::ZERO).as_secs_f64(), rtt.as_secs_f64() * 1e3));
             }

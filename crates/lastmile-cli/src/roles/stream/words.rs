@@ -16,7 +16,7 @@ pub(super) fn told(what: &Decision) -> Told {
             (sender, Mood::Good, format!("stream {ssrc:08x} to {peer} began at {rate}"))
         }
         Decision::TargetChanged { target } => (sender, Mood::Neutral, format!("the rate is to be {target}")),
-        Decision::MediaProgress { target, sent } => {
+        Decision::MediaProgress { target, sent, .. } => {
             let Sent { packets, acknowledged, .. } = sent;
             let text =
                 format!("{packets} packets sent, {acknowledged} acknowledged; the rate is to be {target}");

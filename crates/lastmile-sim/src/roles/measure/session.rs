@@ -40,7 +40,7 @@ impl Makers {
     pub fn measuring(
         make: impl Fn(&MeasureSpec) -> Result<Box<dyn Estimator>, String> + Send + Sync + 'static,
     ) -> Makers {
-        Makers { measure: Make(Some(Arc::new(make))), stream: () }
+        Makers { measure: Make(Some(Arc::new(make))), stream: Default::default() }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::control::Decision as Controlled;
+use lastmile::control::{Decision as Controlled, RateController};
 use lastmile::endpoint::any;
 use lastmile::endpoint::stream::{Decision, Receiver, Sender};
 use lastmile::node::Datagram;
@@ -13,10 +13,10 @@ use lastmile::units::Bytes;
 use lastmile::wire::{RtpPacket, is_rtcp};
 use serde_json::{Value, json};
 
-use super::{Ended, Made, Place, Placed, Role, Surroundings};
+use super::{Ended, Made, Makers, Place, Placed, Role, Surroundings};
 use crate::monitor::flows;
 use crate::network::meter::udp_payload;
-use crate::scenario::roles::stream::Streaming;
+use crate::scenario::roles::stream::{Spec, Streaming};
 use crate::scenario::{CountedFlow, FlowCounts, RunError, Scenario, Simulation};
 
 mod outcome;
@@ -26,8 +26,44 @@ use truth::Truth;
 
 pub use outcome::StreamOutcome;
 
-/// Its endpoints make all that they need.
-pub type Make = ();
+/// Makes the rate controllers of streams. By default these are the registered ones that the tables name.
+#[derive(Clone, Default)]
+pub struct Make(Option<Arc<MakeController>>);
+
+type MakeController = dyn Fn(&Spec) -> Option<Box<dyn RateController>> + Send + Sync;
+
+impl Makers {
+    /// With rate controllers of one's own for the streams that `make` gives one for.
+    ///
+    /// ```
+    /// use lastmile::{control, units::Rate};
+    /// use lastmile_sim::{roles::Makers, runs::{Hooks, simulate}, scenario::Scenario};
+    /// let text = r#"
+    ///     name = "own"
+    ///     duration = "2 s"
+    ///     link = [{ from = "a", to = "b", rate = "1 Mbit/s", delay = "5 ms" }]
+    ///     stream = [{ from = "a", to = "b", control = "tfrc" }]
+    ///     [host]
+    ///     a = {}
+    ///     b = {}
+    /// "#;
+    /// let make = Makers::default().controlling(|_| {
+    ///     let setting = control::Setting { start: Some(Rate::ip(300_000)), ..Default::default() };
+    ///     control::build(&"fixed".parse().unwrap(), &setting).ok()
+    /// });
+    /// let run = simulate(&Scenario::parse("own.toml", text)?, 1, &make, Hooks::default())?;
+    /// let sent = run.found.stream.outcomes[0].sent_bytes;
+    /// assert!((70_000..=80_000).contains(&sent), "{sent}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn controlling(
+        self,
+        make: impl Fn(&Spec) -> Option<Box<dyn RateController>> + Send + Sync + 'static,
+    ) -> Makers {
+        Makers { stream: Make(Some(Arc::new(make))), ..self }
+    }
+}
 
 /// Results of all streams of a run.
 #[derive(Debug, Default)]
@@ -62,7 +98,7 @@ impl Role for Streaming {
     const KEY: &'static str = "streams";
     const ROW: &'static str = "stream";
 
-    fn plan(scenario: &Scenario, seed: u64, _: &Make) -> Result<(Vec<Placed>, Running), RunError> {
+    fn plan(scenario: &Scenario, seed: u64, make: &Make) -> Result<(Vec<Placed>, Running), RunError> {
         let (mut placed, mut kept) = (Vec::new(), Vec::new());
         for (index, spec) in scenario.roles.stream.iter().enumerate() {
             let talk = spec.conversation(index);
@@ -73,14 +109,18 @@ impl Role for Streaming {
             let peer = (scenario.hosts[spec.to].address(spec.ipv6), talk.to.1).into();
             let watched = Watched { ssrc: own, ..Watched::default() };
             let (mut config, told) = (spec.sender.clone(), watched.truth.clone());
+            let own_controller = make.0.as_ref().and_then(|make| make(spec));
             let sender = move |around: &Surroundings| {
                 (config.peer, config.ssrc, config.epoch) = (peer, own, around.epoch);
                 config.source.seed = seed_of_frames;
                 // A scenario's times are the run's, whatever the host's clock says.
                 (config.start, config.stop) = (around.local(start), around.local(config.stop));
                 config.retransmission.iter_mut().for_each(|repeats| repeats.ssrc = again);
-                let sender = Sender::informed(config.clone(), told)
-                    .map_err(|error| RunError::Make(error.to_string()))?;
+                let made = match own_controller {
+                    Some(controller) => Sender::controlled(config.clone(), controller),
+                    None => Sender::informed(config.clone(), told),
+                };
+                let sender = made.map_err(|error| RunError::Make(error.to_string()))?;
                 Ok(Made { endpoint: any(sender), config: Box::new(config) })
             };
             let (mut config, told) = (spec.receiver.clone(), watched.truth.clone());
@@ -143,10 +183,14 @@ impl Role for Streaming {
                 .then(|| (total_delay.as_secs_f64() / packets as f64, delays.longest.as_secs_f64()));
             let (sender, receiver) = (ended.number(talk.from, talk.ipv6), ended.number(talk.to, talk.ipv6));
             let (mut sent, mut came, mut judged, mut capacity, mut hand_offs) = (None, None, None, None, 0);
+            let mut pacing = Vec::new();
             for (_, what) in ended.decisions(sender).chain(ended.decisions(receiver)) {
                 match what {
                     Decision::MediaEnded { why, sent: all } => sent = sent.or(Some((*why, *all))),
                     Decision::SourceLeft { received, .. } => came = came.or(Some(*received)),
+                    Decision::MediaProgress { target, pacing: Some(paced), .. } => {
+                        pacing.extend(paced.ratio(*target));
+                    }
                     Decision::LossesJudged(verdicts) => judged = judged.or_else(|| Some(verdicts.clone())),
                     Decision::Control(Controlled::Capacity { rate, .. }) => capacity = Some(*rate),
                     Decision::Control(Controlled::HandOff { .. }) => hand_offs += 1,
@@ -161,7 +205,7 @@ impl Role for Streaming {
                 lost.unwrap_or_default(),
                 delay,
                 (judged, watched.truth.known().clone()),
-                (capacity, hand_offs),
+                (capacity, hand_offs, lastmile::observe::stats::mean(&pacing)),
             ));
         }
         Ok(Found { outcomes })

@@ -26,6 +26,12 @@ pub struct StreamOutcome {
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
+    /// Of these packets, those that carry nothing.
+    pub padding: u64,
+    /// Their bytes.
+    pub padding_bytes: u64,
+    /// Rate of the pacer over the controller's target, mean over seconds; `None` at a fixed rate.
+    pub pacing_factor: Option<f64>,
     /// Packets of media received, each once.
     pub received: u64,
     /// Their bytes.
@@ -87,7 +93,7 @@ impl StreamOutcome {
         lost: BTreeMap<&'static str, u64>,
         delay: Option<(f64, f64)>,
         (verdicts, known): (Option<Verdicts>, Known),
-        (capacity, hand_offs): (Option<Rate>, u64),
+        (capacity, hand_offs, pacing): (Option<Rate>, u64, Option<f64>),
     ) -> StreamOutcome {
         let (sent, received) =
             (sender.map(|(_, sent)| sent).unwrap_or_default(), receiver.unwrap_or_default());
@@ -104,6 +110,9 @@ impl StreamOutcome {
             control: control.map(ToString::to_string),
             sent: sent.packets,
             sent_bytes: sent.bytes.0,
+            padding: sent.padding,
+            padding_bytes: sent.padding_bytes.0,
+            pacing_factor: pacing,
             received: received.packets,
             received_bytes: received.bytes.0,
             lost,

@@ -86,7 +86,7 @@ impl Told {
                     told.hand_offs.push((at, kbps(*from), kbps(*to)));
                 }
                 Decision::Control(Decided::LossEvent { .. }) => told.lost = at,
-                Decision::MediaProgress { target, sent } => {
+                Decision::MediaProgress { target, sent, .. } => {
                     told.sent.push((at, sent.bytes.0 as f64));
                     told.targets.push((at, kbps(*target)));
                 }

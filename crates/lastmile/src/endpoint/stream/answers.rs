@@ -19,9 +19,12 @@ impl Sender {
         };
         self.sent.feedback_packets += 1;
         self.sent.feedback_bytes += datagram.ip_size();
+        self.tell_backlog(now);
         if let Some(control) = &mut self.control {
             control.receipts.clear();
+            control.signals.answered(now, datagram.to.ip(), &mut *control.controller);
         }
+        let mut reported = None;
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             match packet {
                 Rtcp::Extended(report) => {
@@ -57,7 +60,7 @@ impl Sender {
                 Rtcp::Receiver { blocks, ssrc } | Rtcp::Sender { blocks, ssrc, .. } => {
                     if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
                         self.heard(now, ssrc);
-                        self.on_block(now, &block);
+                        reported = self.on_block(now, &block).or(reported);
                     }
                 }
                 Rtcp::Nack(nack) if nack.ssrc == own && self.repeater.is_some() => {
@@ -70,17 +73,21 @@ impl Sender {
                 _ => {}
             }
         }
+        if let (Some(control), Some(sample)) = (&mut self.control, reported) {
+            control.signals.report(now, sample, &mut *control.controller);
+        }
+        self.go_on(now);
     }
 
-    /// A receiver report came: it is told of where it can be true.
-    fn on_block(&mut self, now: Time, block: &ReportBlock) {
+    /// A receiver report came: it is told of where it can be true. The round-trip time by it.
+    fn on_block(&mut self, now: Time, block: &ReportBlock) -> Option<Span> {
         let jitter =
             Span::from_nanos((u64::from(block.jitter) * 1_000_000_000 / u64::from(CLOCK_RATE)) as i64);
         let never_sent = u64::from(block.highest) >= self.sent.packets;
         if never_sent || i64::from(block.lost) > self.sent.packets as i64 || jitter > now - self.config.start
         {
             self.sent.impossible_reports += 1;
-            return;
+            return None;
         }
         self.sent.reported = self.sent.reported.max(u64::from(block.highest) + 1);
         let stamp = middle(ntp(self.config.epoch, now));
@@ -92,6 +99,7 @@ impl Sender {
         self.rtt = rtt.or(self.rtt);
         self.out.push_back(Output::Event(Decision::MediaReported { lost: block.lost, jitter, rtt }));
         self.check(now, block);
+        rtt
     }
 
     /// A report of TFRC's receiver came. If the receiver counts losses by another scheme than this end's, this end names its own at once, and

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::event::Decision;
 use super::receipts::{ReceiptClock, TICK};
+use super::signals::Signals;
 use super::summary::{Scheme, micros};
 use super::{MAX_AWAITED, nearest};
 use crate::classify::LossClass;
@@ -20,12 +21,18 @@ use crate::wire::{FeedbackBlock, SendTime, TfrcReport};
 const RESOLUTION: Span = Span::from_nanos(976_563);
 /// A packet is lost once so many later ones arrived.
 const LATER: u64 = 3;
+/// With a full window a packet leaves all the same, so long after the last: if all in flight are lost, its feedback tells of them.
+const PROBE_AFTER: Span = Span::from_secs(1);
+/// Padding that is owed, or was sent ahead, at most.
+const OWED: Span = Span::from_millis(100);
 /// Time that a held-up sender may catch up.
 const CREDIT: Span = Span::from_millis(10);
 
 /// Knowledge of a packet that left.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
+    /// The driver has it, and has not told that it left.
+    Planned,
     Nothing,
     /// Feedback told of it and later ones, and not that it came.
     Missing,
@@ -36,6 +43,30 @@ enum Known {
     /// The controller was told that it came, or that it was lost.
     Arrived,
     Lost,
+}
+
+/// Bytes of packets whose fate is not known: what a window limits.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnderWay {
+    /// Of packets that the driver has.
+    planned: Bytes,
+    /// Of packets that left.
+    left: Bytes,
+}
+
+impl UnderWay {
+    /// A packet is no longer awaited, of which that was known.
+    fn end(&mut self, size: Bytes, known: Known) {
+        match known {
+            Known::Planned => self.planned = self.planned.saturating_sub(size),
+            Known::Nothing | Known::Missing => self.left = self.left.saturating_sub(size),
+            _ => {}
+        }
+    }
+
+    fn all(&self) -> Bytes {
+        self.planned + self.left
+    }
 }
 
 /// The packets of one stream in flight: the sequence number of the first, and the numbers that the controller has for them.
@@ -100,9 +131,20 @@ pub(super) struct Control {
     /// The number of the first packet that is kept, and what is known of each from there on.
     first: u64,
     flight: VecDeque<(control::Sent, Known)>,
+    under_way: UnderWay,
+    /// When the last packet was to leave.
+    planned_at: Option<Time>,
+    /// Bytes sent since padding was last thought of, and those that it owes, negative if it is ahead.
+    since_padding: Bytes,
+    owed: i64,
+    /// Time between feedback messages that the controller asks for.
+    pub(super) feedback_every: Option<Span>,
+    pub(super) signals: Signals,
     /// The highest number that arrived.
     highest: Option<u64>,
     reports: Vec<Report>,
+    /// The places of its arrivals, by their times, where these are not in the order of sending.
+    order: Vec<u32>,
     /// Times of receipt, which are finer than feedback's.
     pub(super) receipts: ReceiptClock,
     resolution: Span,
@@ -144,8 +186,15 @@ impl Control {
             numbers: Default::default(),
             first: 0,
             flight: VecDeque::new(),
+            under_way: UnderWay::default(),
+            planned_at: None,
+            since_padding: Bytes::ZERO,
+            owed: 0,
+            feedback_every: None,
+            signals: Signals::default(),
             highest: None,
             reports: Vec::new(),
+            order: Vec::new(),
             receipts: ReceiptClock::default(),
             resolution: RESOLUTION,
             last_report: None,
@@ -194,6 +243,11 @@ impl Control {
         self.below(self.controller.output().target)
     }
 
+    /// Rate at which the controller wants packets released, below the ceiling.
+    pub(super) fn pacing(&self) -> Rate {
+        self.below(self.controller.output().pacing)
+    }
+
     fn below(&self, rate: Rate) -> Rate {
         self.ceiling.filter(|ceiling| *ceiling < rate).unwrap_or(rate)
     }
@@ -204,10 +258,12 @@ impl Control {
         let stream = u32::from(class == PacketClass::Rtx);
         let app_limited = self.app_limited;
         let sent = control::Sent { stream, class, ecn, app_limited, ..control::Sent::media(id, size, at) };
-        self.flight.push_back((sent, Known::Nothing));
+        self.flight.push_back((sent, Known::Planned));
+        self.under_way.planned += size;
+        self.since_padding += size;
+        self.planned_at = Some(at);
         if self.flight.len() > MAX_AWAITED {
-            self.flight.pop_front();
-            self.first += 1;
+            self.forget_first();
         }
         let numbers = &mut self.numbers[stream as usize];
         numbers.ids.push_back(id);
@@ -218,11 +274,66 @@ impl Control {
         id
     }
 
+    /// Forgets the oldest packet.
+    fn forget_first(&mut self) {
+        if let Some((sent, known)) = self.flight.pop_front() {
+            self.under_way.end(sent.size, known);
+            self.first += 1;
+        }
+    }
+
+    /// When so many bytes may be sent by the window, not before `from`.
+    pub(super) fn window_opens(&self, from: Time, size: Bytes) -> Time {
+        let under_way = self.under_way.all();
+        let fits = |window: Bytes| under_way == Bytes::ZERO || under_way + size <= window;
+        match (self.controller.output().window, self.planned_at) {
+            (Some(window), Some(last)) if !fits(window) => from.max(last + PROBE_AFTER),
+            _ => from,
+        }
+    }
+
+    /// True if more may leave when feedback comes than at the next frame.
+    pub(super) fn has_window(&self) -> bool {
+        self.controller.output().window.is_some()
+    }
+
+    /// Bytes of packets that the driver has and that have not left.
+    pub(super) fn planned_bytes(&self) -> Bytes {
+        self.under_way.planned
+    }
+
+    /// Rate that padding fills up to.
+    pub(super) fn fills_up_to(&self) -> Rate {
+        let control::Output { target, padding, keep_probing, .. } = self.controller.output();
+        let wanted = if keep_probing && target > padding { target } else { padding };
+        self.below(wanted)
+    }
+
+    /// The time of a frame begins: the bytes of padding that are due in it, beside what was sent since the last one.
+    pub(super) fn padding_due(&mut self, time: Span, packet: Bytes) -> Bytes {
+        let sent = core::mem::take(&mut self.since_padding);
+        let rate = self.fills_up_to();
+        if rate.bits_per_second() == 0 {
+            self.owed = 0;
+            return Bytes::ZERO;
+        }
+        let most = rate.bytes_in(OWED).max(packet * 2).0 as i64;
+        let more = rate.bytes_in(time).0 as i64 - sent.0 as i64;
+        self.owed = self.owed.saturating_add(more).clamp(-most, most);
+        Bytes(self.owed.max(0) as u64)
+    }
+
     /// A packet really left.
     pub(super) fn left(&mut self, now: Time, id: u64, at: Time) {
         let place = id.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
-        if let Some((sent, _)) = place.and_then(|place| self.flight.get_mut(place)) {
+        if let Some((sent, known)) = place.and_then(|place| self.flight.get_mut(place)) {
             sent.at = at;
+            if *known == Known::Planned {
+                self.under_way.end(sent.size, *known);
+                self.under_way.left += sent.size;
+                *known = Known::Nothing;
+            }
+            sent.in_flight = self.under_way.left;
             self.controller.on_sent(now, sent);
         }
     }
@@ -248,13 +359,14 @@ impl Control {
         for (low, told) in block.reports() {
             let number = self.numbers[stream].id(low);
             let place = number.and_then(|number| number.checked_sub(self.first)).map(|place| place as usize);
-            let (Some(number), Some((_, known))) =
+            let (Some(number), Some((control::Sent { size, .. }, known))) =
                 (number, place.and_then(|place| self.flight.get_mut(place)))
             else {
                 continue;
             };
             match (told.received, *known) {
-                (true, Known::Nothing | Known::Missing | Known::Lost) => {
+                (true, Known::Planned | Known::Nothing | Known::Missing | Known::Lost) => {
+                    self.under_way.end(*size, *known);
                     let near = told.before_report().map(|ago| remote - ago);
                     let fine = near.and_then(|near| self.receipts.refine((block.ssrc, low), near));
                     (came, coarse) = (true, coarse || fine.is_none());
@@ -267,6 +379,12 @@ impl Control {
                     *known = Known::Came(at, told.ecn);
                 }
                 (false, Known::Nothing) => (missing, *known) = (true, Known::Missing),
+                // It did not leave, or nobody told that it did.
+                (false, Known::Planned) => {
+                    self.under_way.end(*size, *known);
+                    self.under_way.left += *size;
+                    (missing, *known) = (true, Known::Missing);
+                }
                 _ => {}
             }
         }
@@ -293,6 +411,7 @@ impl Control {
                     Fate::Late { at }
                 }
                 Known::Missing if number + LATER <= highest => {
+                    self.under_way.end(sent.size, *known);
                     *known = Known::Lost;
                     Fate::lost(LostBy::Gap)
                 }
@@ -308,16 +427,16 @@ impl Control {
         let begin = self.numbers[stream].id(block.begin).filter(|_| stream == 0).unwrap_or(0);
         let told = |known: &Known| !matches!(known, Known::Missing | Known::Came(..));
         while self.first < begin.min(highest) && self.flight.front().is_some_and(|(_, known)| told(known)) {
-            self.flight.pop_front();
-            self.first += 1;
+            self.forget_first();
         }
         if !came && self.reports.is_empty() {
             return false;
         }
+        arrival_order(&self.reports, &mut self.order);
         let truth = self.truth.as_deref().map(|truth| MediaTruth(truth, &self.numbers[0]));
         let mut feedback = control::Feedback {
             reports: &mut self.reports,
-            arrival_order: &[],
+            arrival_order: &self.order,
             resolution: Some(self.resolution),
             remote_sent: Some(remote),
             hold: newest.map_or(Span::ZERO, |newest| remote - newest),
@@ -328,6 +447,7 @@ impl Control {
         let sample = feedback.rtt(now);
         self.controller.on_feedback(now, &mut feedback);
         self.measured(sample);
+        self.signals.feedback(now, (sample, self.rtt), &self.reports, &mut *self.controller);
         for report in &self.reports {
             match report.fate {
                 Fate::Lost { class, .. } => {
@@ -362,8 +482,8 @@ impl Control {
         });
         self.reports.extend(timed.filter(|_| at.is_some()));
         self.reports.push(Report { sent, fate: Fate::Arrived { at, ecn: Ecn::NotEct } });
-        while self.first <= number && self.flight.pop_front().is_some() {
-            self.first += 1;
+        while self.first <= number && !self.flight.is_empty() {
+            self.forget_first();
         }
         let TfrcReport { received, over, loss_event_rate, .. } = *report;
         let mut feedback = control::Feedback {
@@ -375,6 +495,7 @@ impl Control {
         let sample = feedback.rtt(now);
         self.controller.on_feedback(now, &mut feedback);
         self.measured(sample);
+        self.signals.feedback(now, (sample, self.rtt), &[], &mut *self.controller);
         true
     }
 
@@ -384,6 +505,22 @@ impl Control {
         let smoothed = sample.map(|sample| self.rtt.map_or(sample, |rtt| rtt + (sample - rtt) / 10));
         self.rtt = self.controller.output().rtt.or(smoothed).or(self.rtt);
     }
+}
+
+/// Puts the places of arrivals into `order`, by their times; nothing where they arrived in the order of sending, or a time is not known.
+fn arrival_order(reports: &[Report], order: &mut Vec<u32>) {
+    order.clear();
+    let at = |report: &Report| match report.fate {
+        Fate::Arrived { at, .. } | Fate::Late { at } => Some(at),
+        Fate::Lost { .. } => None,
+    };
+    let times = || reports.iter().filter_map(at);
+    if times().is_sorted() || times().any(|at| at.is_none()) {
+        return;
+    }
+    order.extend((0..reports.len() as u32).filter(|&k| at(&reports[k as usize]).is_some()));
+    // In place, since a stable sort takes memory.
+    order.sort_unstable_by_key(|&k| (at(&reports[k as usize]), k));
 }
 
 #[cfg(test)]

@@ -15,6 +15,12 @@ pub struct Sent {
     pub packets: u64,
     /// Their bytes.
     pub bytes: Bytes,
+    /// Of these packets, those that carry nothing, as a controller asked for.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub padding: u64,
+    /// Their bytes.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub padding_bytes: Bytes,
     /// Frames that the source made.
     #[cfg_attr(feature = "serde", serde(default))]
     pub frames: u64,
@@ -116,6 +122,9 @@ pub enum Decision {
     MediaProgress {
         /// The rate of IP packets that it is to have.
         target: Rate,
+        /// The rate at which its pacer may release packets, where a controller says so.
+        #[cfg_attr(feature = "serde", serde(default))]
+        pacing: Option<Rate>,
         /// Its counts so far.
         sent: Sent,
     },

@@ -97,9 +97,29 @@ impl Frames {
         true
     }
 
+    /// Has the source make a picture that needs none before it.
+    pub(super) fn key_frame(&mut self) {
+        self.source.key_frame();
+    }
+
     /// Packets that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Their bytes, but those of a source that keeps packets waiting on purpose.
+    pub(super) fn backlog(&self) -> Option<Bytes> {
+        (!self.source.is_on_demand()).then_some(Bytes(self.waiting_bytes))
+    }
+
+    /// The size of the packet that waits for longest.
+    pub(super) fn next_size(&self) -> Bytes {
+        Bytes(self.waiting.front().map_or(0, |packet| packet.size))
+    }
+
+    /// A full packet that carries nothing.
+    pub(super) fn padding(&self, smallest: u64) -> Waiting {
+        Waiting { frame: self.last_frame, marker: false, size: self.full_size.max(smallest) }
     }
 
     /// Takes the packet that waits for longest.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::event::{Decision, Received};
 use super::missing::Missing;
-use super::receiver_config::ReceiverConfig;
+use super::receiver_config::{FeedbackInterval, ReceiverConfig};
 use super::summary::Counting;
 use super::{CLOCK_RATE, REPORT_EVERY, RETRANSMITTED, nearest, ticks};
 use crate::node::{Ecn, Output, PortId};
@@ -61,6 +61,8 @@ pub(super) struct Source {
     pub(super) last_heard: Time,
     /// The round-trip time that its packets told of.
     pub(super) rtt: Option<Span>,
+    /// Time between feedback messages that it asked for.
+    every: Option<FeedbackInterval>,
     /// Counts of a source that asks for them in place of congestion control feedback.
     pub(super) counting: Option<Counting>,
 }
@@ -98,6 +100,7 @@ impl Source {
             next_report: now + REPORT_EVERY,
             last_heard: now,
             rtt: None,
+            every: None,
             counting: None,
         }
     }
@@ -111,6 +114,18 @@ impl Source {
     /// When feedback is due.
     pub(super) fn due(&self) -> Option<Time> {
         self.counting.as_ref().map_or(self.next_feedback, Counting::due)
+    }
+
+    /// Time from a packet to the feedback that tells of it.
+    pub(super) fn feedback_after(&self, config: &ReceiverConfig) -> Span {
+        self.every.unwrap_or(config.feedback).span(self.rtt)
+    }
+
+    /// It asks for feedback so often: that counts at once.
+    pub(super) fn ask_for_feedback(&mut self, now: Time, every: Span) {
+        let every = FeedbackInterval::nearest(every);
+        self.every = Some(every);
+        self.next_feedback = self.next_feedback.map(|at| at.min(now + every.span(None)));
     }
 
     /// Appends the decisions of the counting receiver.

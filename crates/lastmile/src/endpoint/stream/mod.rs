@@ -22,6 +22,7 @@ mod receiver;
 mod receiver_config;
 mod repeater;
 mod sender;
+mod signals;
 pub mod source;
 mod summary;
 
@@ -37,9 +38,12 @@ use crate::wire::TimestampFormat;
 
 /// Ticks of the media's clock in a second: that of video (RFC 3551, section 5).
 pub const CLOCK_RATE: u32 = 90_000;
-/// Dynamic payload types (RFC 3551, section 6): of media, and of packets that are sent again.
-const MEDIA: u8 = 96;
-const RETRANSMITTED: u8 = 97;
+/// Dynamic payload type (RFC 3551, section 6) of media.
+pub const MEDIA: u8 = 96;
+/// The same of packets that are sent again.
+pub const RETRANSMITTED: u8 = 97;
+/// Payload type of packets that carry nothing: a receiver ignores types that it does not know (RFC 3550, section 5.1).
+pub const PADDING: u8 = 98;
 /// Packets of which feedback is awaited: more than any path holds within its interval.
 const MAX_AWAITED: usize = 16_384;
 /// Time between reports, of both ends.

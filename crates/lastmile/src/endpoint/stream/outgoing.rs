@@ -6,14 +6,14 @@ use super::control::Control;
 use super::event::End;
 use super::frames::Waiting;
 use super::sender::{Awaited, Sender};
-use super::{MAX_AWAITED, MEDIA, middle, ntp, ticks};
+use super::{MAX_AWAITED, MEDIA, PADDING, middle, ntp, ticks};
 use crate::control::{Action, PacketClass};
 use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, IpVersion};
 use crate::wire::{
-    RTP_HEADER_LEN, RtpHeader, SEND_TIME_LEN, SenderInfo, TfrcScheme, write_goodbye, write_name,
-    write_sender_report, write_tfrc_scheme,
+    FeedbackRequest, RTP_HEADER_LEN, RtpHeader, SEND_TIME_LEN, SenderInfo, TfrcScheme,
+    write_feedback_request, write_goodbye, write_name, write_sender_report, write_tfrc_scheme,
 };
 
 /// Reports that may still be answered: those of a minute.
@@ -34,8 +34,14 @@ impl Sender {
         self.out.push_back(Output::Transmit(Transmit { id, at, port: PortId(0), datagram }));
     }
 
-    /// Does what the controller asks for: packets of another size, and trains.
-    fn act(&mut self, smallest: u64) {
+    /// The smallest packet. Packets under control may carry an extension.
+    fn smallest(&self) -> u64 {
+        let extension = if self.control.is_some() { SEND_TIME_LEN } else { 0 };
+        (RTP_HEADER_LEN + extension) as u64 + self.overhead().0 + 1
+    }
+
+    /// Does what the controller asks for: packets of another size, trains, key frames, and feedback more or less often.
+    fn act(&mut self, now: Time, smallest: u64) {
         let most = self.config.full_size().0.max(smallest);
         let possible = |size: Bytes| Bytes(size.0.clamp(smallest, most));
         let Some(control) = &mut self.control else { return };
@@ -46,6 +52,11 @@ impl Sender {
                     control.train = Some((packets.min(MAX_TRAIN), possible(size)));
                 }
                 Action::ForgetLosses => control.history = !control.history,
+                Action::KeyFrame => self.frames.key_frame(),
+                Action::FeedbackEvery(every) if control.feedback_every != Some(every) => {
+                    // Each report repeats it, and the first leaves at once.
+                    (control.feedback_every, self.next_report) = (Some(every), now);
+                }
                 _ => {}
             }
         }
@@ -54,10 +65,8 @@ impl Sender {
     /// Makes the frame that is due. At a fixed rate its packets leave evenly until the next one; a controller's pacing rate
     /// releases what it can until then, and the rest waits.
     pub(super) fn send_frame(&mut self, now: Time) {
-        // Packets under control may carry an extension.
-        let extension = if self.control.is_some() { SEND_TIME_LEN } else { 0 };
-        let smallest = (RTP_HEADER_LEN + extension) as u64 + self.overhead().0 + 1;
-        self.act(smallest);
+        let smallest = self.smallest();
+        self.act(now, smallest);
         let at = self.frames.next;
         let whole =
             self.control.as_ref().and_then(|control| control.train).map_or(0, |(packets, _)| packets.into());
@@ -78,12 +87,57 @@ impl Sender {
                 if !self.affords(Bytes(packet.size)) {
                     return self.end(now, End::ByteLimit);
                 }
-                self.send_packet(at + due, TransmitId::UNTRACKED, &packet);
+                self.send_packet(at + due, TransmitId::UNTRACKED, &packet, MEDIA);
             }
             return;
         };
-        control.app_limited = self.frames.range().1 < target;
+        let most = self.frames.range().1;
+        control.app_limited = most < target && control.fills_up_to() < target;
+        let waits = self.frames.waiting() > 0;
+        control.signals.frame(now, waits, &mut *control.controller);
+        self.tell_backlog(now);
         self.release(now.max(at), next);
+        self.pad(now.max(at), next, next - at);
+    }
+
+    /// Tells the controller how much waits for the pacer.
+    pub(super) fn tell_backlog(&mut self, now: Time) {
+        let (Some(control), Some(waiting)) = (&mut self.control, self.frames.backlog()) else { return };
+        let bytes = waiting + control.planned_bytes();
+        control.signals.backlog(now, bytes, &mut *control.controller);
+    }
+
+    /// Feedback came: what a window held back may leave.
+    pub(super) fn go_on(&mut self, now: Time) {
+        if self.started && !self.ended() && self.control.as_ref().is_some_and(Control::has_window) {
+            self.release(now, self.frames.next);
+        }
+    }
+
+    /// Fills up with padding where nothing waits.
+    fn pad(&mut self, from: Time, until: Time, time: Span) {
+        let packet = self.frames.padding(self.smallest());
+        let (size, ecn) = (Bytes(packet.size), self.config.ecn);
+        let Some(control) = &mut self.control else { return };
+        let mut due = control.padding_due(time, size);
+        while due >= size && self.frames.waiting() == 0 {
+            let Some(control) = &mut self.control else { return };
+            let (_, pacing) = control.rates();
+            let at = control.pacer.ready(from, pacing).max(control.window_opens(from, size));
+            if at >= until {
+                return;
+            }
+            if !self.affords(size) {
+                return self.end(from, End::ByteLimit);
+            }
+            let Some(control) = &mut self.control else { return };
+            control.pacer.release(from, size, pacing);
+            let id = control.planned(at, size, ecn, PacketClass::Padding);
+            self.sent.padding += 1;
+            self.sent.padding_bytes += size;
+            self.send_packet(at, TransmitId(id + 1), &packet, PADDING);
+            due = due.saturating_sub(size);
+        }
     }
 
     /// Hands what waits to the driver, as far as the pacing rate lets it leave before that time. The packets of a train leave when
@@ -93,7 +147,9 @@ impl Sender {
         while self.frames.waiting() > 0 {
             let Some(control) = &mut self.control else { return };
             let (_, pacing) = control.rates();
-            let due = control.pacer.ready(from, pacing);
+            let train = control.train.filter(|(_, size)| self.frames.begins(size.0));
+            let bytes = train.map_or(self.frames.next_size(), |(packets, size)| size * packets.into());
+            let due = control.pacer.ready(from, pacing).max(control.window_opens(from, bytes));
             if due >= until {
                 return;
             }
@@ -115,17 +171,17 @@ impl Sender {
                 let Some(control) = &mut self.control else { return };
                 control.pacer.release(from, Bytes(packet.size), pacing);
                 let id = control.planned(due, Bytes(packet.size), self.config.ecn, class);
-                self.send_packet(due, TransmitId(id + 1), &packet);
+                self.send_packet(due, TransmitId(id + 1), &packet, MEDIA);
             }
         }
     }
 
     /// Sends a media packet.
-    fn send_packet(&mut self, due: Time, id: TransmitId, packet: &Waiting) {
+    fn send_packet(&mut self, due: Time, id: TransmitId, packet: &Waiting, payload_type: u8) {
         let Waiting { frame, marker, size } = *packet;
         let fields = RtpHeader {
             marker,
-            payload_type: MEDIA,
+            payload_type,
             sequence: self.sent.packets as u16,
             timestamp: ticks(Time::ZERO + (frame - self.config.start)),
             ssrc: self.config.ssrc,
@@ -197,6 +253,10 @@ impl Sender {
         }
         if let Some(name) = self.unheeded().filter(|_| !leaves) {
             write_tfrc_scheme(&mut bytes, &TfrcScheme { source: self.config.ssrc, name });
+        }
+        let every = self.control.as_ref().and_then(|control| control.feedback_every);
+        if let Some(every) = every.filter(|_| !leaves) {
+            write_feedback_request(&mut bytes, &FeedbackRequest { source: self.config.ssrc, every });
         }
         self.reports.push_back(middle(ntp(self.config.epoch, now)));
         if self.reports.len() > ANSWERED {

@@ -106,7 +106,7 @@ impl Receiver {
         let was_known = source.known;
         let taken = source.take(at, &packet, size, datagram.ecn);
         if taken && source.next_feedback.is_none() {
-            source.next_feedback = Some(now + self.config.feedback.span(source.rtt));
+            source.next_feedback = Some(now + source.feedback_after(&self.config));
         }
         if source.known && !may_stay {
             self.sources.swap_remove(place);
@@ -266,6 +266,12 @@ impl Receiver {
                     }
                 }
                 Rtcp::TfrcScheme(scheme) => self.on_scheme(datagram.from, &scheme),
+                Rtcp::FeedbackRequest(request) => {
+                    let place = self.source(datagram.from, request.source);
+                    if let Some(place) = place.filter(|place| self.sources[*place].known) {
+                        self.sources[place].ask_for_feedback(now, request.every);
+                    }
+                }
                 _ => {}
             }
         }

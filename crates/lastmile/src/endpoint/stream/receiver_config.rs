@@ -72,6 +72,11 @@ impl TryFrom<String> for FeedbackInterval {
 }
 
 impl FeedbackInterval {
+    /// The possible one that is nearest to that time.
+    pub(super) fn nearest(every: Span) -> FeedbackInterval {
+        FeedbackInterval::Every(every.clamp(*INTERVALS.start(), *INTERVALS.end()))
+    }
+
     /// The time to the next feedback, at that round-trip time.
     pub(super) fn span(self, rtt: Option<Span>) -> Span {
         match self {

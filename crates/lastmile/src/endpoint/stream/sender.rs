@@ -46,7 +46,7 @@ pub(super) struct Awaited {
 /// The sending end of a stream.
 pub struct Sender {
     pub(super) config: SenderConfig,
-    started: bool,
+    pub(super) started: bool,
     /// When the stream ended, and why.
     ended: Option<(Time, End)>,
     finished: bool,
@@ -104,7 +104,7 @@ impl Sender {
         Sender::with(config, control)
     }
 
-    /// A sender at the rate of a controller of one's own, whatever the configuration says of the rate.
+    /// A sender at the rate of a controller of one's own, whichever the configuration names.
     ///
     /// # Errors
     /// The source that is asked for cannot be had.
@@ -112,7 +112,8 @@ impl Sender {
         config: SenderConfig,
         controller: Box<dyn RateController>,
     ) -> Result<Sender, ChoiceError> {
-        Sender::with(config, Some(Control::new(controller, (false, None), None)))
+        let timed = matches!(&config.rate, SenderRate::Controlled(control) if control.timed);
+        Sender::with(config, Some(Control::new(controller, (timed, None), None)))
     }
 
     fn with(config: SenderConfig, mut control: Option<Control>) -> Result<Sender, ChoiceError> {
@@ -183,7 +184,9 @@ impl Sender {
     /// Largest size of a report that is not the last.
     fn report_size(&self) -> Bytes {
         let name = self.unheeded().map_or(0, |name| 16 + name.len() as u64);
-        LAST_REPORT[usize::from(self.repeater.is_some())] + Bytes(name)
+        let asks = self.control.as_ref().is_some_and(|control| control.feedback_every.is_some());
+        let asked = if asks { 16 } else { 0 };
+        LAST_REPORT[usize::from(self.repeater.is_some())] + Bytes(name + asked)
     }
 
     /// The scheme that is to be named to the receiver, where it counts losses by another.
@@ -198,7 +201,8 @@ impl Sender {
 
     fn progress(&mut self) {
         let (target, sent) = (self.rate(), self.sent);
-        self.out.push_back(Output::Event(Decision::MediaProgress { target, sent }));
+        let pacing = self.control.as_ref().map(Control::pacing);
+        self.out.push_back(Output::Event(Decision::MediaProgress { target, pacing, sent }));
     }
 
     pub(super) fn end(&mut self, now: Time, why: End) {
@@ -240,6 +244,7 @@ impl Sender {
             if let Some(control) = &mut self.control {
                 let (min, max) = self.frames.range();
                 control.controller.on_signal(now, Signal::Demand { min, desired: max, max });
+                control.controller.on_signal(now, Signal::Mtu { size: self.config.packet_size });
             }
             let SenderConfig { peer, ssrc, .. } = self.config;
             let rate = self.rate();

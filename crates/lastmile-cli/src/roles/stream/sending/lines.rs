@@ -161,10 +161,11 @@ mod tests {
         let sent =
             Sent { packets: 900, acknowledged: 860, lost: 37, lost_wireless: 26, late: 8, ..Sent::default() };
         sending.take(&event(1, Decision::MediaStarted { peer: config.peer, ssrc: 7, rate }));
-        sending.take(&event(2, Decision::MediaProgress { target: rate, sent }));
+        sending.take(&event(2, Decision::MediaProgress { target: rate, pacing: None, sent }));
         let (jitter, rtt) = (Span::ZERO, None);
         sending.take(&event(3, Decision::MediaReported { lost: 0, jitter, rtt }));
-        let line = sending.take(&event(3, Decision::MediaProgress { target: rate, sent })).unwrap();
+        let line =
+            sending.take(&event(3, Decision::MediaProgress { target: rate, pacing: None, sent })).unwrap();
         let cells: Vec<_> = line.split_whitespace().collect();
         assert_eq!(cells, ["2", "1.00", "0.00", "0.00", "-", "-", "29", "26"]);
         let wanted = "packets: 900 sent, 29 lost (-); classified: 11 congestion, 26 wireless; 8 of\n  them came late\n";

@@ -139,7 +139,7 @@ impl Sending {
                 (self.began, self.before.0) = (event.at, event.at);
                 None
             }
-            Decision::MediaProgress { target, sent } => {
+            Decision::MediaProgress { target, sent, .. } => {
                 self.target_bps = target.bits_per_second();
                 self.seconds = (event.at - self.began).max(Span::ZERO).as_secs_f64();
                 self.count(sent);

@@ -1,6 +1,8 @@
 //! RFC 8593, section 5: a statistical model of a live video encoder. Frame sizes and intervals vary about their means; a change of
 //! the target is answered by a large frame, and smaller ones that make up for it.
 
+use std::collections::VecDeque;
+
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
@@ -18,7 +20,7 @@ crate::options! {
         burst_frames: u32 [1..=1_000] = 8, "RFC 8593: K_d";
         /// The first of them, in mean frames; the others make up for it
         burst: f64 [1.0..=100.0] = 3.24, "RFC 8593: K_B over B0, 13.5 kB over 4.17 kB";
-        /// The least change, as a share of the rate, that is answered by a transient
+        /// The least change against the rate of a second ago, as a share of it, that is answered by a transient
         abrupt: f64 [0.0..=1.0] = 0.1, "our own: RFC 8593 speaks of abrupt changes";
         /// Scale of the Laplacian deviation of frame intervals, over their mean
         interval_scale: f64 [0.0..=0.3] = 0.15, "RFC 8593: SCALE_t";
@@ -41,6 +43,9 @@ pub const ENTRY: Source = Source {
     make,
 };
 
+/// A target is compared with the rate of so long ago: one that goes there by many small steps is as abrupt to an encoder.
+const COMPARED: Span = Span::from_secs(1);
+
 /// Deviations are cut here, on both sides, so that no frame has a negative size or interval and the mean stays.
 const MOST_DEVIATION: f64 = 0.95;
 
@@ -56,7 +61,18 @@ fn make(given: &Given, setting: &Setting<'_>) -> Made {
     let reaction = config.reaction.unwrap_or(least);
     let limits = Limits::new(config.min, config.max)?;
     let random = Pcg64Mcg::new(u128::from(setting.seed) << 1 | 1);
-    Ok(Box::new(Codec { config, limits, frame_rate, reaction, random, rate: None, burst_left: 0, rest: 0.0 }))
+    let (rates, heeds) = (VecDeque::new(), Time::ZERO);
+    Ok(Box::new(Codec {
+        config,
+        limits,
+        frame_rate,
+        reaction,
+        random,
+        rates,
+        heeds,
+        burst_left: 0,
+        rest: 0.0,
+    }))
 }
 
 #[derive(Debug)]
@@ -67,8 +83,11 @@ struct Codec {
     /// tau_v.
     reaction: Span,
     random: Pcg64Mcg,
-    /// The rate in use, and from when on another is heeded.
-    rate: Option<(Rate, Time)>,
+    /// Rates in use with the times since when: the last one, those of the last second, and the one before. None is older than the last
+    /// transient, which brought the encoder to that rate.
+    rates: VecDeque<(Rate, Time)>,
+    /// From when on another one is heeded.
+    heeds: Time,
     /// Frames of the transient that are still to come.
     burst_left: u32,
     /// Part of a byte left by rounding.
@@ -87,18 +106,24 @@ impl Codec {
     /// The rate that is in use now: section 5.1, within the limits of 5.4.
     fn rate(&mut self, now: Time, target: Rate) -> Rate {
         let target = self.limits.of(target);
-        let Some((rate, heeds)) = self.rate else {
-            self.rate = Some((target, now));
+        let Some(&(rate, _)) = self.rates.back() else {
+            self.rates.push_back((target, now));
             return target;
         };
-        if target == rate || now < heeds {
+        if target == rate || now < self.heeds {
             return rate;
         }
-        let change = target.ratio(rate).map_or(f64::INFINITY, |ratio| (ratio - 1.0).abs());
+        while self.rates.get(1).is_some_and(|(_, since)| *since + COMPARED <= now) {
+            self.rates.pop_front();
+        }
+        let before = self.rates.front().map_or(rate, |(rate, _)| *rate);
+        let change = target.ratio(before).map_or(f64::INFINITY, |ratio| (ratio - 1.0).abs());
         if change >= self.config.abrupt && self.burst_left == 0 {
             self.burst_left = self.config.burst_frames;
+            self.rates.clear();
         }
-        self.rate = Some((target, now + self.reaction));
+        self.rates.push_back((target, now));
+        self.heeds = now + self.reaction;
         target
     }
 
@@ -127,6 +152,12 @@ impl FrameSource for Codec {
         Frame {
             size: Bytes(size as u64),
             next: Span::from_secs_f64((1.0 + deviation) / self.frame_rate).max(Span::from_nanos(1)),
+        }
+    }
+
+    fn key_frame(&mut self) {
+        if self.burst_left == 0 {
+            self.burst_left = self.config.burst_frames;
         }
     }
 
@@ -163,6 +194,23 @@ mod tests {
         assert!(burst[1..8].iter().all(|size| (2832..=2835).contains(size)), "{burst:?}");
         assert!((33_333..=33_334).contains(&burst[..8].iter().sum::<u64>()), "{burst:?}");
         assert!((4166..=4167).contains(&burst[8]), "{burst:?}");
+    }
+
+    /// Three steps of 4 % within a second are 12 %; a second later each is one by itself.
+    #[test]
+    fn small_steps_within_a_second_are_one_change() {
+        let mut codec = codec("size_scale=0, interval_scale=0");
+        let mut frame = |millis, bps| codec.frame(at(millis), Rate::ip(bps), Bytes::ZERO).size.0;
+        assert_eq!(frame(0, 480_000), 2000);
+        assert_eq!((frame(100, 499_200), frame(400, 519_168)), (2080, 2163));
+        // 1.125 of 480: a frame of 3.24 means, seven of 0.68, and the same rate again.
+        assert_eq!(frame(700, 540_000), 7290);
+        assert!((0..7).all(|k| (1529..=1531).contains(&frame(733 + 33 * k, 540_000))));
+        assert_eq!(frame(970, 540_000), 2250);
+        // What was before that transient counts no more: 1.04 of 540.
+        assert_eq!(frame(1_100, 561_600), 2340);
+        // By 8 % in each second, and on: none is abrupt.
+        assert_eq!((frame(2_200, 606_528), frame(3_300, 655_050)), (2527, 2729));
     }
 
     #[test]

@@ -37,6 +37,14 @@ pub trait FrameSource: Debug + Send {
     /// The least and the most that it can make.
     fn range(&self) -> (Rate, Rate);
 
+    /// The next frame is to be one that needs none before it; for a source that makes such frames.
+    fn key_frame(&mut self) {}
+
+    /// True if it makes as much as can leave, so that packets wait on purpose.
+    fn is_on_demand(&self) -> bool {
+        false
+    }
+
     /// Full packets have that size from the next frame on; for a source that makes whole packets.
     fn resize(&mut self, packet_size: Bytes) {
         let _ = packet_size;

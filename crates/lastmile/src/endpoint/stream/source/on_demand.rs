@@ -50,6 +50,10 @@ impl FrameSource for OnDemand {
         (Limits::NONE.min, Limits::NONE.max)
     }
 
+    fn is_on_demand(&self) -> bool {
+        true
+    }
+
     fn resize(&mut self, packet_size: Bytes) {
         self.full = packet_size.0.max(1);
     }
