@@ -285,7 +285,8 @@ fn is_fair(ratio: Option<Mean>, streams: usize, tcp: usize) -> bool {
 fn dominates(rival: &[Numbers], other: &[Numbers]) -> bool {
     let of = |number| {
         let less = runs::difference(rival, other, number)?;
-        let half = less.half.unwrap_or(0.0);
+        // One run has no interval.
+        let half = less.half?;
         Some((less.mean - half, less.mean + half))
     };
     let (Some(rate), Some(delay)) = (of("rate"), of("frame_p95_ms")) else { return false };
@@ -373,6 +374,7 @@ mod tests {
     fn a_rival_dominates_by_paired_intervals() {
         let ours = runs_of(&[95.0, 96.0, 97.0], &[80.0, 90.0, 100.0]);
         let is = |rates: &[f64], delays: &[f64]| dominates(&runs_of(rates, delays), &ours);
+        assert!(!dominates(&runs_of(&[95.0], &[10.0]), &ours[..1]), "of one run there is no interval");
         // A point less and 25 ms lower, seed by seed.
         assert!(is(&[94.0, 95.0, 96.0], &[55.0, 65.0, 75.0]));
         assert!(!is(&[94.0, 95.0, 96.0], &[62.0, 72.0, 82.0]), "18 ms");
