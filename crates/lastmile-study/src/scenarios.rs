@@ -15,12 +15,12 @@ use lastmile_sim::scenario::{BUILTIN, MAX_TEXT, Override, Scenario, TrafficSpec,
 use crate::audience::Audience;
 use crate::error::{Error, Result};
 
-macro_rules! rmcat {
-    ($($name:literal),+ $(,)?) => {
-        /// The names of the test cases of RFC 8867 and RFC 8869.
-        pub const RMCAT: &[&str] = &[$($name),+];
+macro_rules! ready {
+    ($(#[$about:meta])* $list:ident, $text:ident: $($name:literal),+ $(,)?) => {
+        $(#[$about])*
+        pub const $list: &[&str] = &[$($name),+];
 
-        fn rmcat_text(name: &str) -> Option<&'static str> {
+        fn $text(name: &str) -> Option<&'static str> {
             match name {
                 $($name => Some(include_str!(concat!("../scenarios/", $name, ".toml"))),)+
                 _ => None,
@@ -28,22 +28,30 @@ macro_rules! rmcat {
         }
     };
 }
-rmcat! {
+ready! {
+    /// The names of the test cases of RFC 8867 and RFC 8869.
+    RMCAT, rmcat_text:
     "rfc8867-5.1", "rfc8867-5.1-delay", "rfc8867-5.1-udp", "rfc8867-5.2", "rfc8867-5.2-udp", "rfc8867-5.3",
     "rfc8867-5.3-free", "rfc8867-5.3-udp", "rfc8867-5.4", "rfc8867-5.5", "rfc8867-5.6", "rfc8867-5.6-bloated",
     "rfc8867-5.7", "rfc8867-5.8", "rfc8869-3.1-up", "rfc8869-3.1-pair", "rfc8869-3.1-on-off",
     "rfc8869-3.1-off-on", "rfc8869-3.1-tcp", "rfc8869-3.2-down", "rfc8869-3.2-up", "rfc8869-3.2-both",
     "rfc8869-3.2-on-off", "rfc8869-3.2-off-on", "rfc8869-3.2-tcp", "rfc8869-3.2-n",
 }
+ready! {
+    /// The names of further paths of the league; `docs/league.md` says what each is for.
+    PATHS, paths_text:
+    "one-video", "late-comer", "tcp-leaves", "beside-tcp", "burst-loss", "step-5-1-5", "step-0.15-5", "hand-off",
+    "walk", "rfc8867-6.3", "wifi-download", "wifi-uplinks",
+}
 
 /// The names of all scenarios that come with the project, in the order in which they are listed.
 pub fn names() -> Vec<&'static str> {
-    [BUILTIN, RMCAT].concat()
+    [BUILTIN, RMCAT, PATHS].concat()
 }
 
 /// The text of one of them.
 pub fn ready(name: &str) -> Option<&'static str> {
-    builtin_text(name).or_else(|| rmcat_text(name))
+    builtin_text(name).or_else(|| rmcat_text(name)).or_else(|| paths_text(name))
 }
 
 /// The text of a scenario, by a ready one's name or a file's path, and its name in errors.

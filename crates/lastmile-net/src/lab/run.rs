@@ -274,6 +274,7 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<LabRun, LabRunError> {
     let LabConfig { seed, realtime, mut hooks } = config;
+    let scenario = &*scenario.drawn(seed);
     let (placed, mut running) = Running::plan(scenario, seed, make)?;
     let places: Vec<Place> = placed.iter().map(|placed| placed.place).collect();
     let mut wanted: Vec<usize> = places.iter().map(|place| place.host).collect();

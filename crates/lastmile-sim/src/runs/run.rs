@@ -161,6 +161,7 @@ pub fn simulate_with(
     mut hooks: Hooks,
     own: Vec<(String, Seat)>,
 ) -> Result<SimulatedRun, RunError> {
+    let scenario = &*scenario.drawn(seed);
     let (placed, mut running) = Running::plan(scenario, seed, make)?;
     let mut places: Vec<Place> = placed.iter().map(|placed| placed.place).collect();
     let mut seats: BTreeMap<usize, Vec<Seat>> = BTreeMap::new();

@@ -143,6 +143,7 @@ pub fn build(
     seed: u64,
     attached: Vec<(String, Attach)>,
 ) -> Result<Simulation, BuildError> {
+    let scenario = &*scenario.drawn(seed);
     let mut at_host: Vec<Option<Attach>> = scenario.hosts.iter().map(|_| None).collect();
     for (name, what) in attached {
         let host = scenario.host(&name).ok_or_else(|| BuildError::UnknownHost(name.clone()))?;

@@ -5,6 +5,7 @@
 //! **Limits.** `check` limits the number of each thing. A [`Budget`] limits the cost of a run; the engine keeps to it
 //! while it runs.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use lastmile::node::PortId;
@@ -75,6 +76,21 @@ impl Scenario {
     /// Reads and checks a scenario in which some values are replaced.
     pub fn parse_with(file: &str, text: &str, overrides: &[Override]) -> Result<Scenario, ScenarioError> {
         load::load(file, text, overrides)
+    }
+
+    /// The scenario as it is in a run with that seed: each walk of a rate is a list of changes.
+    pub fn drawn(&self, seed: u64) -> Cow<'_, Scenario> {
+        if self.links.iter().all(|link| link.walk.is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let mut drawn = self.clone();
+        for link in &mut drawn.links {
+            let name = self.link_name(link);
+            if let (Some(walk), Some(rate)) = (link.walk.take(), link.config.rate) {
+                link.config.schedule.extend(walk.changes(rate, self.duration, seed, &name));
+            }
+        }
+        Cow::Owned(drawn)
     }
 
     /// The number of a host.

@@ -9,7 +9,7 @@ use lastmile::units::{Bytes, Rate};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::network::link::QueueLimit;
+use crate::network::link::{QueueLimit, Walk};
 use crate::network::loss::{ErrorModel, LossPlace};
 use crate::network::queue::{self, TokenBucket};
 use crate::network::tcp::TcpConfig;
@@ -96,6 +96,7 @@ pub(super) struct RawLink {
     pub(super) trace: Option<TraceConfig>,
     #[serde(default)]
     pub(super) changes: Vec<RawLinkChange>,
+    pub(super) walk: Option<Walk>,
     #[serde(default)]
     pub(super) losses: Vec<RawLoss>,
     #[serde(default)]

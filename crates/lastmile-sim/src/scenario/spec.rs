@@ -8,7 +8,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use crate::network::clock::ClockConfig;
-use crate::network::link::LinkConfig;
+use crate::network::link::{LinkConfig, Walk};
 use crate::network::tcp::{App, TcpConfig};
 use crate::network::traffic::{Arrivals, Lengths, OnOff};
 use crate::network::wlan::WlanConfig;
@@ -42,6 +42,8 @@ pub struct LinkSpec {
     pub to: usize,
     /// Rate, delay, queue and channels.
     pub config: LinkConfig,
+    /// Changes of the rate that the seed draws.
+    pub walk: Option<Walk>,
     /// For each of the configuration's losses the names of the flows that it is for; empty for all packets.
     pub loss_flows: Vec<Vec<String>>,
 }

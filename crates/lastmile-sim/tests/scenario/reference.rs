@@ -38,7 +38,7 @@ fn every_example_loads() {
 }
 
 /// A place where keys stand: a scenario with `zzz` there, of which the reader says what it would have known instead.
-const PLACES: [&str; 29] = [
+const PLACES: [&str; 30] = [
     "zzz = 1",
     "host.a.zzz = 1",
     "host.a.clock.zzz = 1",
@@ -48,6 +48,7 @@ const PLACES: [&str; 29] = [
     "link = [{ from = \"a\", to = \"b\", shaper = { zzz = 1 } }]",
     "link = [{ from = \"a\", to = \"b\", policer = { zzz = 1 } }]",
     "link = [{ from = \"a\", to = \"b\", changes = [{ zzz = 1 }] }]",
+    "link = [{ from = \"a\", to = \"b\", walk = { zzz = 1 } }]",
     "link = [{ from = \"a\", to = \"b\", losses = [{ zzz = 1 }] }]",
     "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"zzz\" } }] }]",
     "link = [{ from = \"a\", to = \"b\", losses = [{ model = { kind = \"bernoulli\", zzz = 1 } }] }]",

@@ -16,6 +16,8 @@ use crate::runs::{self, Numbers};
 pub(super) struct Plan {
     pub(super) suite: Option<&'static str>,
     pub(super) runs: u64,
+    /// The first seed.
+    pub(super) first: u64,
     pub(super) contenders: Vec<String>,
     pub(super) variants: Vec<String>,
     pub(super) playout: Span,
@@ -203,8 +205,10 @@ impl Plan {
             false => format!("; {}", self.variants.join(", ")),
         };
         text.say(format!(
-            "{} runs of each, seeds 1 to {}: means with their 95 % intervals{variants}",
-            self.runs, self.runs
+            "{} runs of each, seeds {} to {}: means with their 95 % intervals{variants}",
+            self.runs,
+            self.first,
+            self.first + self.runs - 1
         ));
         for found in found {
             text.say(format!("\n{}: {}", found.scenario, found.description));

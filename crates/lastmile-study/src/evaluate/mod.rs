@@ -20,6 +20,7 @@ mod cases;
 mod document;
 mod frames;
 mod heat;
+pub mod league;
 mod measure;
 mod metrics;
 mod numbers;
@@ -81,12 +82,18 @@ impl Default for Request {
 
 /// An evaluation that was checked.
 pub struct Evaluation {
-    tested: Vec<Tested>,
+    entries: Vec<Entry>,
     contenders: Vec<Contender>,
-    variants: Variants,
     plan: Plan,
     /// Scenarios that are left out, and why.
     pub left_out: Vec<String>,
+}
+
+/// A scenario, its variants, and the number of its runs.
+struct Entry {
+    of: Tested,
+    variants: Variants,
+    runs: u64,
 }
 
 /// Results of an evaluation.
@@ -110,12 +117,13 @@ impl Evaluation {
             true => RMCAT.to_vec(),
             false => request.scenarios.iter().map(String::as_str).collect(),
         };
-        let (mut tested, mut left_out) = (Vec::new(), Vec::new());
+        let runs = request.runs.unwrap_or(RUNS);
+        let (mut entries, mut left_out) = (Vec::new(), Vec::new());
         for name in names {
             let one = Tested::load(name, request.overrides.clone(), &request.streams)?;
             variants.check(name, &one)?;
             if variants.reach(&one) {
-                tested.push(one);
+                entries.push(Entry { of: one, variants: variants.clone(), runs });
             } else if is_suite {
                 left_out.push(format!(
                     "{name} is left out: no link of a known rate limits its streams, for --queue and --loss"
@@ -127,12 +135,13 @@ impl Evaluation {
         }
         let plan = Plan {
             suite: is_suite.then_some("rmcat"),
-            runs: request.runs.unwrap_or(RUNS),
+            runs,
+            first: 1,
             contenders: contenders.iter().map(ToString::to_string).collect(),
             variants: variants.names(),
             playout: request.playout,
         };
-        Ok(Evaluation { tested, contenders, variants, plan, left_out })
+        Ok(Evaluation { entries, contenders, plan, left_out })
     }
 
     /// Runs it, on all cores of the pool of threads that it is called in; a shard has no comparison.
@@ -148,26 +157,30 @@ impl Evaluation {
 
     /// Results of every scenario with every contender.
     fn evaluated(&self, fleet: &Fleet, audience: &Audience) -> Result<Option<Vec<Evaluated>>> {
-        let Evaluation { tested, contenders, variants, plan, .. } = self;
+        let Evaluation { entries, contenders, plan, .. } = self;
         let mut cases = Vec::new();
         let oracle = Contender::Controller(Composition::of(Choice::named(FIXED)));
-        for of in tested {
+        for Entry { of, variants, .. } in entries {
             for (contender, is_oracle) in contenders.iter().map(|one| (one, false)).chain([(&oracle, true)]) {
                 let mut scenario = of.with(contender)?;
                 variants.apply(&mut scenario, &of.streams);
                 let paths = || Paths::new(&scenario, &of.streams, scenario.seed);
                 if !is_oracle || oracle::is_possible(&scenario, &paths()) {
-                    cases.push(Case { of, scenario, contender, is_oracle });
+                    cases.push(Case { of, scenario, contender, variants, is_oracle });
                 }
             }
         }
         let inputs: Vec<_> =
             cases.iter().map(|case| (case.of.inputs(&case.scenario), case.is_oracle)).collect();
-        let (inputs, seeds) =
-            ((inputs, &plan.contenders, &plan.variants, plan.playout), vec![plan.runs; cases.len()]);
+        let variants: Vec<_> = entries.iter().map(|entry| &entry.variants).collect();
+        let runs = |of: &Tested| {
+            entries.iter().find(|entry| std::ptr::eq(&entry.of, of)).map_or(0, |entry| entry.runs)
+        };
+        let seeds: Vec<u64> = cases.iter().map(|case| runs(case.of)).collect();
+        let inputs = (inputs, &plan.contenders, variants, plan.playout, plan.first);
         let found = by_seed("runs", &seeds, &inputs, fleet, audience, |case, seed| {
-            let case = &cases[case];
-            one(case, seed, variants, plan.playout, audience).map_err(|error| {
+            let (case, seed) = (&cases[case], seed + plan.first - 1);
+            one(case, seed, plan.playout, audience).map_err(|error| {
                 let contender =
                     if case.is_oracle { "its oracle".to_owned() } else { case.contender.to_string() };
                 error.of(format!("{} with {contender}, seed {seed}", case.of.scenario.name))
@@ -175,7 +188,7 @@ impl Evaluation {
         })?;
         let Some(found) = found else { return Ok(None) };
         let mut found = cases.iter().zip(found).peekable();
-        let each = |of: &Tested| {
+        let mut each = |of: &Tested| {
             let mut runs: Vec<_> = found.by_ref().take(contenders.len()).map(|(_, runs)| runs).collect();
             if let Some((_, possible)) = found.next_if(|(case, _)| case.is_oracle) {
                 let pairs = runs.iter_mut().flat_map(|runs| runs.iter_mut().zip(&possible));
@@ -189,7 +202,7 @@ impl Evaluation {
                 runs,
             }
         };
-        Ok(Some(tested.iter().map(each).collect()))
+        Ok(Some(entries.iter().map(|entry| each(&entry.of)).collect()))
     }
 }
 
@@ -198,18 +211,14 @@ struct Case<'a> {
     of: &'a Tested,
     scenario: Scenario,
     contender: &'a Contender,
+    variants: &'a Variants,
     is_oracle: bool,
 }
 
 /// Results of one run.
-fn one(
-    case: &Case<'_>,
-    seed: u64,
-    variants: &Variants,
-    playout: Span,
-    audience: &Audience,
-) -> Result<Measured> {
-    let Case { of, scenario, is_oracle, .. } = case;
+fn one(case: &Case<'_>, seed: u64, playout: Span, audience: &Audience) -> Result<Measured> {
+    let Case { of, scenario, variants, is_oracle, .. } = case;
+    let scenario = &*scenario.drawn(seed);
     let paths = Paths::new(scenario, &of.streams, seed);
     let (make, queues) = match is_oracle {
         true => Some(oracle::oracles(scenario, &paths)).unzip(),

@@ -24,6 +24,7 @@ pub fn page(document: &Value) -> String {
     let first =
         document.get("controllers").and_then(|all| all.get(0)).and_then(Value::as_str).unwrap_or_default();
     body += "<p class=\"soft\">Means over the runs with their 95 % intervals; differences are paired by seed.</p>\n";
+    body += &league(document);
     for scenario in rows_of(document.get("scenarios")) {
         let of = |key: &str| scenario.get(key).map_or_else(String::new, |value| cell(key, value));
         let rows = |key: &str, columns| -> String {
@@ -55,6 +56,48 @@ pub fn page(document: &Value) -> String {
     let metrics: Vec<&Map<String, Value>> = rows_of(document.get("metrics")).collect();
     body += &format!("<h2>Meaning of the numbers</h2>\n{}", table(&metrics, &["name", "unit", "about"]));
     html("Rate controllers compared", &body)
+}
+
+/// The league's standings, its heat map, and each controller's place in each case.
+fn league(document: &Value) -> String {
+    let Some(league) = document.get("league") else { return String::new() };
+    let all = |key: &str, columns: &[&str]| {
+        let rows: Vec<&Map<String, Value>> = rows_of(league.get(key)).collect();
+        table(&rows, columns)
+    };
+    let names: Vec<&str> = rows_of(league.get("standings"))
+        .next()
+        .map(|row| {
+            row.keys()
+                .map(String::as_str)
+                .filter(|key| !key.ends_with("_low") && !key.ends_with("_high"))
+                .collect()
+        })
+        .unwrap_or_default();
+    let columns = [
+        "suite",
+        "case",
+        "controller",
+        "runs",
+        "rate",
+        "frame_p95_ms",
+        "loss",
+        "regret",
+        "regret_queue_ms",
+        "pareto",
+        "fair",
+        "dominates",
+        "dominated",
+        "worst_seed",
+        "worst_frame_p95_ms",
+    ];
+    format!(
+        "<h2 id=\"league\">League</h2>\n<p>Rivals are held against the first controller by the rules of docs/league.md.</p>\n{}\n\
+         <div class=\"card\">{}</div>\n<details>\n<summary>Each case</summary>\n{}</details>\n",
+        all("standings", &names),
+        super::heat_map(document),
+        all("rows", &columns)
+    )
 }
 
 pub(super) fn rows_of(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::time::Span;
-use lastmile_study::evaluate::{Evaluation, Request, heat_map, page};
+use lastmile_study::evaluate::league::{self, League};
+use lastmile_study::evaluate::{Comparison, Evaluation, Request, heat_map, page};
 use serde_json::Value;
 
 use crate::shell::exit::Exit;
@@ -16,6 +17,7 @@ use crate::shell::progress::audience;
 use crate::shell::replace::{self, replace};
 use crate::shell::scenarios::replaced;
 use crate::shell::shard::ShardArgs;
+use lastmile_study::fleet::Fleet;
 
 /// Compare rate controllers over a path, seed by seed
 ///
@@ -24,9 +26,16 @@ use crate::shell::shard::ShardArgs;
 /// from the first controller are paired by seed. docs/evaluate-numbers.md defines each number.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The test cases of RFC 8867 (5.1 to 5.8) and RFC 8869 (3.1 and 3.2)
+    /// `rmcat`: the test cases of RFC 8867 (5.1 to 5.8) and RFC 8869 (3.1 and 3.2); `league`: all suites of paths, with a summary
+    /// (docs/league.md)
     #[arg(value_enum, conflicts_with = "scenario")]
     suite: Option<Suite>,
+    /// Suite of the league, such as rmcat or loss; may be given several times [default: all]
+    #[arg(long = "suite", value_name = "NAME")]
+    suites: Vec<String>,
+    /// League of fewer cases and runs, within ten minutes
+    #[arg(long)]
+    brief: bool,
     /// Scenario file, or a name that `lastmile scenarios` lists; may be given several times
     #[arg(long, value_name = "FILE")]
     scenario: Vec<String>,
@@ -67,29 +76,76 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Suite {
     Rmcat,
+    League,
+}
+
+/// What was asked for, checked.
+enum Asked {
+    Evaluation(Evaluation),
+    League(League),
+}
+
+impl Asked {
+    fn of(args: &Args) -> anyhow::Result<Asked> {
+        if args.suite == Some(Suite::League) {
+            let others = [
+                (!args.stream.is_empty(), "--stream"),
+                (!args.set.is_empty(), "--set"),
+                (args.queue.is_some(), "--queue"),
+                (args.loss.is_some(), "--loss"),
+                (args.jitter, "--jitter"),
+            ];
+            if let Some((_, option)) = others.iter().find(|(given, _)| *given) {
+                return Err(
+                    Exit::Usage.blame(anyhow!("the league's paths are as they are: {option} is for others"))
+                );
+            }
+            let request = league::Request {
+                suites: args.suites.clone(),
+                controllers: args.controllers.clone(),
+                runs: args.experiment.runs,
+                brief: args.brief,
+            };
+            return Ok(Asked::League(League::new(&request)?));
+        }
+        if args.brief || !args.suites.is_empty() {
+            return Err(
+                Exit::Usage.blame(anyhow!("--suite and --brief are of the league: lastmile evaluate league"))
+            );
+        }
+        if args.suite.is_none() && args.scenario.is_empty() {
+            return Err(Exit::Usage
+                .blame(anyhow!("name what to run: --scenario FILE, or rmcat for the RFCs' test cases")));
+        }
+        let evaluation = Evaluation::new(&Request {
+            scenarios: args.scenario.clone(),
+            overrides: replaced(&args.set)?,
+            streams: args.stream.clone(),
+            controllers: args.controllers.clone(),
+            queue: args.queue.clone(),
+            loss: args.loss,
+            jitter: args.jitter,
+            playout: args.playout,
+            runs: args.experiment.runs,
+        })?;
+        evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
+        Ok(Asked::Evaluation(evaluation))
+    }
+
+    fn run(&self, fleet: &Fleet) -> lastmile_study::Result<Option<Comparison>> {
+        match self {
+            Asked::Evaluation(evaluation) => evaluation.run(fleet, &audience()),
+            Asked::League(league) => league.run(fleet, &audience()),
+        }
+    }
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    if args.suite.is_none() && args.scenario.is_empty() {
-        return Err(Exit::Usage
-            .blame(anyhow!("name what to run: --scenario FILE, or rmcat for the RFCs' test cases")));
-    }
-    let evaluation = Evaluation::new(&Request {
-        scenarios: args.scenario,
-        overrides: replaced(&args.set)?,
-        streams: args.stream,
-        controllers: args.controllers,
-        queue: args.queue,
-        loss: args.loss,
-        jitter: args.jitter,
-        playout: args.playout,
-        runs: args.experiment.runs,
-    })?;
-    evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
+    let asked = Asked::of(&args)?;
     args.experiment.shown.check(args.shard.output())?;
     [&args.csv, &args.heat_map].into_iter().flatten().try_for_each(|file| replace::check(file))?;
     let (fleet, pool) = (args.shard.fleet()?, args.experiment.threads.pool()?);
-    let Some(compared) = pool.install(|| evaluation.run(&fleet, &audience()))? else {
+    let Some(compared) = pool.install(|| asked.run(&fleet))? else {
         return args.shard.done();
     };
     args.experiment.shown.show(&compared.document, page::page, &compared.text, args.shard.output())?;

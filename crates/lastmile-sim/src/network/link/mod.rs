@@ -27,6 +27,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 mod transmitter;
+mod walk;
 
 use common::Common;
 use computed::Computed;
@@ -37,6 +38,7 @@ use late::Late;
 use ring::{Ring, UnderWay};
 pub use transmitter::Change;
 use transmitter::Transmitter;
+pub use walk::Walk;
 
 /// No moment of any run.
 const NEVER: u64 = u64::MAX;

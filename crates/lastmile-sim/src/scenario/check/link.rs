@@ -10,7 +10,7 @@ use lastmile::units::Bytes;
 use super::{Check, Checked, LARGEST_IP_PACKET};
 use crate::network::ConfigError;
 use crate::network::jitter::Jitter;
-use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, QueueLimit};
+use crate::network::link::{Change, DEFAULT_QUEUE_PACKETS, LinkConfig, QueueLimit, Walk};
 use crate::network::queue::Discipline;
 use crate::network::trace::{OPPORTUNITY, Quantity, Source, Trace, TraceConfig};
 use crate::scenario::ScenarioError;
@@ -166,6 +166,19 @@ impl Check<'_> {
         never.map_err(|error| {
             self.blame(&self.link_key(of, &format!("discipline.{}", error.key)), error.reason)
         })
+    }
+
+    /// The walk of a direction's rate, if it has one.
+    pub(super) fn walk(&self, raw: &RawLink, of: Direction, duration: Span) -> Checked<Option<Walk>> {
+        let Some(walk) = raw.walk else { return Ok(None) };
+        let key = |key: &str| {
+            let path = self.link_key(of, "walk");
+            if key.is_empty() { path } else { format!("{path}.{key}") }
+        };
+        let planned = raw.changes.iter().any(|change| change.rate.is_some());
+        self.ensure(!planned, || (key(""), "the walk says the rate, and so do `changes`"))?;
+        walk.check(raw.rate, duration).map_err(|error| self.blame(&key(&error.key), error.reason))?;
+        Ok(Some(walk))
     }
 
     fn link_changes(&self, raw: &RawLink, of: Direction) -> Checked<Vec<Change>> {

@@ -28,8 +28,10 @@ pub(in crate::scenario) fn fill_back(file: &ScenarioFile<'_>, document: &mut DeT
             return Err(file.error_at(&path, "belongs to the whole link, not to its way back"));
         }
         let has = |key| back.contains_key(key);
-        // A rate and a trace take the place of each other.
-        let own = [("back", true), ("one_way", true), ("rate", has("trace")), ("trace", has("rate"))];
+        // A rate takes the place of a trace or a walk, and a trace that of a rate.
+        let (rate, trace) = (has("rate"), has("trace"));
+        let own =
+            [("back", true), ("one_way", true), ("rate", trace), ("trace", rate), ("walk", rate || trace)];
         for (key, value) in
             forth.into_iter().filter(|(key, _)| !own.contains(&(key.get_ref().as_ref(), true)))
         {
@@ -62,7 +64,8 @@ impl Check<'_> {
             let mut config = self.link(raw, of)?;
             let (losses, loss_flows) = self.losses(&raw.losses, of)?;
             config.losses = losses;
-            scenario.links.push(LinkSpec { from, to, config, loss_flows });
+            let walk = self.walk(raw, of, scenario.duration)?;
+            scenario.links.push(LinkSpec { from, to, config, walk, loss_flows });
         }
         self.wlans(scenario)?;
         let edges = scenario.edges();

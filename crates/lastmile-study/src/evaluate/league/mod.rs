@@ -1,0 +1,406 @@
+//! The league: rate controllers over all suites of paths, and who is better than whom by rules that stood before the runs
+//! (`docs/league.md`).
+
+use lastmile::time::Span;
+use lastmile_report::Mean;
+use lastmile_report::table::{Cell, Table};
+use lastmile_sim::scenario::Override;
+use serde_json::{Value, json};
+
+use super::cases::{Tested, contenders};
+use super::document::{Evaluated, Plan};
+use super::variants::Variants;
+use super::{Comparison, Entry, Evaluation};
+use crate::audience::Audience;
+use crate::error::{Error, Result};
+use crate::fleet::Fleet;
+use crate::runs::{self, Numbers};
+
+mod suites;
+
+pub use suites::SUITES;
+use suites::{BRIEF, LeagueCase};
+
+/// The seed before the first: those up to here are for tuning.
+const TUNED: u64 = 100;
+/// Runs of a case, and of one with TCP beside.
+const RUNS: (u64, u64) = (10, 30);
+/// The same of the short league.
+const BRIEF_RUNS: (u64, u64) = (3, 5);
+/// A rival dominates with a P95 frame delay that is lower by more than this, and a rate that is no more than so many points lower,
+const LOWER_MS: f64 = 20.0;
+const RATE_POINTS: f64 = 2.0;
+/// or with one that is at most so much higher, and a rate that is more than so many points higher.
+const ALIKE_MS: f64 = 5.0;
+const MORE_POINTS: f64 = 5.0;
+/// Beside TCP a rival counts that leaves it this share of its fair share, and takes no more than that of its own.
+const LEFT_TO_TCP: f64 = 0.8;
+const TAKEN: f64 = 1.1;
+
+/// What a league is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Suites; none for all.
+    pub suites: Vec<String>,
+    /// Controllers with commas between them; nothing for all but `fixed`. The first is the one that rivals are held against.
+    pub controllers: Option<String>,
+    /// Runs of each case in place of the usual numbers.
+    pub runs: Option<u64>,
+    /// The short league.
+    pub brief: bool,
+}
+
+/// A league that was checked.
+pub struct League {
+    evaluation: Evaluation,
+    cases: Vec<LeagueCase>,
+}
+
+impl League {
+    /// Checks what is asked for.
+    ///
+    /// # Errors
+    /// There is no such suite or controller.
+    pub fn new(request: &Request) -> Result<League> {
+        if let Some(unknown) = request.suites.iter().find(|suite| !SUITES.contains(&suite.as_str())) {
+            return Err(Error::Input(format!(
+                "--suite {unknown}: no such suite; known: {}",
+                SUITES.join(", ")
+            )));
+        }
+        let wanted = |case: &LeagueCase| {
+            (request.suites.is_empty() || request.suites.iter().any(|suite| suite == case.suite))
+                && (!request.brief || BRIEF.contains(&case.name.as_str()))
+        };
+        let cases: Vec<LeagueCase> = suites::cases().into_iter().filter(wanted).collect();
+        if cases.is_empty() {
+            return Err(Error::Input("--brief has no case of these suites".to_owned()));
+        }
+        let contenders = contenders(request.controllers.as_deref())?;
+        let (alone, beside) = if request.brief { BRIEF_RUNS } else { RUNS };
+        let mut entries = Vec::new();
+        for case in &cases {
+            let set = case.set.iter().map(|(key, value)| Override::new(*key, value)).collect();
+            let mut of = Tested::load(case.scenario, set, &[])?;
+            of.scenario.name.clone_from(&case.name);
+            let variants = Variants::new(case.queue, case.loss, case.jitter)?;
+            variants.check(&case.name, &of)?;
+            let runs = request.runs.unwrap_or(if tcp_flows(&of) > 0 { beside } else { alone });
+            entries.push(Entry { of, variants, runs });
+        }
+        let plan = Plan {
+            suite: Some("league"),
+            runs: request.runs.unwrap_or(alone),
+            first: TUNED + 1,
+            contenders: contenders.iter().map(ToString::to_string).collect(),
+            variants: Vec::new(),
+            playout: Span::from_millis(400),
+        };
+        Ok(League { evaluation: Evaluation { entries, contenders, plan, left_out: Vec::new() }, cases })
+    }
+
+    /// Runs it, on all cores of the pool of threads that it is called in; a shard has no comparison.
+    ///
+    /// # Errors
+    /// A run cannot be, or the files of shards are not of this league.
+    pub fn run(&self, fleet: &Fleet, audience: &Audience) -> Result<Option<Comparison>> {
+        let Some(found) = self.evaluation.evaluated(fleet, audience)? else { return Ok(None) };
+        let plan = &self.evaluation.plan;
+        let mut text = lastmile_report::text::Text::default();
+        text.say(format!(
+            "seeds {} on; rivals are held against {}; docs/league.md has the rules",
+            plan.first, plan.contenders[0]
+        ));
+        let mut rows = Vec::new();
+        for suite in SUITES {
+            let mut table = Table::new(&COLUMNS);
+            for ((entry, case), found) in self.evaluation.entries.iter().zip(&self.cases).zip(&found) {
+                if case.suite == suite {
+                    let judged = judge(found, &plan.contenders, tcp_flows(&entry.of), entry.runs);
+                    judged.iter().for_each(|row| row.tell(&mut table, &case.name));
+                    rows.extend(judged.into_iter().map(|row| (case, row)));
+                }
+            }
+            if rows.iter().any(|(case, _)| case.suite == suite) {
+                text.say(format!("\n{suite}:"));
+                text.table(table.text());
+            }
+        }
+        let standings = standings(&plan.contenders, &rows.iter().map(|(_, row)| row).collect::<Vec<_>>());
+        text.say("\nall cases:");
+        text.table(standings.text());
+        let (_, standings, _) = standings.json();
+        let mut document = plan.document(&found);
+        let rows: Vec<Value> = rows.iter().map(|(case, row)| row.document(case)).collect();
+        document["league"] = json!({ "rows": rows, "standings": standings });
+        Ok(Some(Comparison { document, text }))
+    }
+}
+
+/// Flows of TCP beside the tested streams.
+fn tcp_flows(of: &Tested) -> usize {
+    of.scenario.traffic.iter().filter(|flow| flow.tcp.is_some()).count()
+}
+
+const COLUMNS: [&str; 10] = [
+    "case",
+    "controller",
+    "rate",
+    "frame P95 ms",
+    "loss %",
+    "regret %",
+    "regret ms",
+    "Pareto",
+    "dominates",
+    "worst seed",
+];
+
+/// A controller's place in a case.
+struct Row {
+    controller: String,
+    runs: u64,
+    /// Per cent of the possible, or of the best rival's rate where the possible is not known.
+    rate: Option<Mean>,
+    frame_p95_ms: Option<Mean>,
+    loss: Option<Mean>,
+    regret: Option<Mean>,
+    regret_queue_ms: Option<Mean>,
+    /// None other is as good in rate, delay and loss, and better in one.
+    pareto: bool,
+    /// Beside TCP: it leaves TCP its share and takes no more than its own.
+    fair: Option<bool>,
+    /// It dominates the first controller, and the first controller dominates it.
+    dominates: bool,
+    dominated: bool,
+    /// Seed of the longest P95 frame delay, with that and the rate there.
+    worst: Option<(u64, f64, f64)>,
+}
+
+impl Row {
+    fn tell(&self, table: &mut Table, case: &str) {
+        let note = match (self.dominates, self.dominated) {
+            (true, _) => "it dominates",
+            (_, true) => "is dominated",
+            _ => "",
+        };
+        let fair = if self.fair == Some(false) { "unfair to TCP" } else { note };
+        let worst = self.worst.map_or_else(String::new, |(seed, p95, _)| format!("{seed}: {p95:.0} ms"));
+        table.row([
+            Cell::from(case.to_owned()),
+            self.controller.clone().into(),
+            self.rate.into(),
+            self.frame_p95_ms.into(),
+            self.loss.into(),
+            self.regret.into(),
+            self.regret_queue_ms.into(),
+            if self.pareto { "yes" } else { "" }.into(),
+            fair.into(),
+            worst.into(),
+        ]);
+    }
+
+    fn document(&self, case: &LeagueCase) -> Value {
+        let mean = |mean: Option<Mean>| mean.map(|mean| mean.mean);
+        let half = |mean: Option<Mean>| mean.and_then(|mean| mean.half);
+        json!({
+            "suite": case.suite, "case": case.name, "controller": self.controller, "runs": self.runs,
+            "rate": mean(self.rate), "rate_half": half(self.rate),
+            "frame_p95_ms": mean(self.frame_p95_ms), "frame_p95_half_ms": half(self.frame_p95_ms),
+            "loss": mean(self.loss), "loss_half": half(self.loss),
+            "regret": mean(self.regret), "regret_queue_ms": mean(self.regret_queue_ms),
+            "pareto": self.pareto, "fair": self.fair, "dominates": self.dominates, "dominated": self.dominated,
+            "worst_seed": self.worst.map(|worst| worst.0), "worst_frame_p95_ms": self.worst.map(|worst| worst.1),
+            "worst_rate": self.worst.map(|worst| worst.2),
+        })
+    }
+}
+
+/// The rows of a case.
+fn judge(found: &Evaluated, contenders: &[String], tcp: usize, seeds: u64) -> Vec<Row> {
+    let mut all: Vec<Vec<Numbers>> =
+        found.runs.iter().map(|runs| runs.iter().map(|run| run.numbers.clone()).collect()).collect();
+    rates(&mut all);
+    let mean = |of: &[Numbers], number: &str| runs::mean(of, number);
+    let fair: Vec<Option<bool>> = all
+        .iter()
+        .map(|of| (tcp > 0).then(|| is_fair(mean(of, "tcp_ratio"), found.tested.len(), tcp)))
+        .collect();
+    let key = |of: &[Numbers]| {
+        let [rate, p95, loss] =
+            ["rate", "frame_p95_ms", "loss"].map(|name| mean(of, name).map(|mean| mean.mean));
+        Some([-rate?, p95?, loss.unwrap_or(0.0)])
+    };
+    let keys: Vec<Option<[f64; 3]>> = all.iter().map(|of| key(of)).collect();
+    let counts = |at: usize| fair[at] != Some(false);
+    let row = |(at, controller): (usize, &String)| {
+        let of = &all[at];
+        let worst = of.iter().enumerate().filter_map(|(run, numbers)| {
+            Some((TUNED + 1 + run as u64, *numbers.get("frame_p95_ms")?, *numbers.get("rate")?))
+        });
+        Row {
+            controller: controller.clone(),
+            runs: seeds,
+            rate: mean(of, "rate"),
+            frame_p95_ms: mean(of, "frame_p95_ms"),
+            loss: mean(of, "loss"),
+            regret: mean(of, "regret"),
+            regret_queue_ms: mean(of, "regret_queue_ms"),
+            pareto: keys[at].is_some_and(|own| keys.iter().flatten().all(|other| !better(other, &own))),
+            fair: fair[at],
+            dominates: at > 0 && counts(at) && dominates(of, &all[0]),
+            dominated: at > 0 && counts(0) && dominates(&all[0], of),
+            worst: worst.max_by(|a, b| a.1.total_cmp(&b.1)),
+        }
+    };
+    contenders.iter().enumerate().map(row).collect()
+}
+
+/// Gives each run its `rate`: `of_possible` where it is known, else the share of the best contender's mean.
+fn rates(all: &mut [Vec<Numbers>]) {
+    let known = all.iter().flatten().all(|run| run.contains_key("of_possible"));
+    let number = if known { "of_possible" } else { "received_kbps" };
+    let means = all.iter().filter_map(|of| runs::mean(of, number)).map(|mean| mean.mean);
+    let best = if known { 100.0 } else { means.fold(0.0, f64::max) };
+    for run in all.iter_mut().flatten() {
+        if let Some(rate) = run.get(number).copied().filter(|_| best > 0.0) {
+            run.insert("rate".into(), 100.0 * rate / best);
+        }
+    }
+}
+
+/// True if one is as good in all, and better in one: each is better the lower it is.
+fn better(one: &[f64; 3], other: &[f64; 3]) -> bool {
+    one.iter().zip(other).all(|(one, other)| one <= other) && one != other
+}
+
+/// True if a stream's rate over a TCP flow's leaves TCP its share.
+fn is_fair(ratio: Option<Mean>, streams: usize, tcp: usize) -> bool {
+    let Some(ratio) = ratio.map(|ratio| ratio.mean) else { return true };
+    // Of what all of them carry together, over the number of flows.
+    let of_fair = (streams + tcp) as f64 / (tcp as f64 + streams as f64 * ratio);
+    of_fair >= LEFT_TO_TCP && ratio * of_fair <= TAKEN
+}
+
+/// True if a rival dominates another, by the 95 % intervals of the differences that are paired by seed.
+fn dominates(rival: &[Numbers], other: &[Numbers]) -> bool {
+    let of = |number| {
+        let less = runs::difference(rival, other, number)?;
+        // One run has no interval.
+        let half = less.half?;
+        Some((less.mean - half, less.mean + half))
+    };
+    let (Some(rate), Some(delay)) = (of("rate"), of("frame_p95_ms")) else { return false };
+    rate.0 >= -RATE_POINTS && delay.1 < -LOWER_MS || delay.1 <= ALIKE_MS && rate.0 > MORE_POINTS
+}
+
+/// Counts over all cases.
+fn standings(contenders: &[String], rows: &[&Row]) -> Table {
+    let mut table = Table::new(&[
+        "controller",
+        "cases",
+        "Pareto",
+        "dominates the first",
+        "dominated by it",
+        "unfair to TCP",
+        "median regret %",
+        "median regret ms",
+        "worst regret %",
+    ]);
+    for controller in contenders {
+        let own: Vec<&&Row> = rows.iter().filter(|row| row.controller == *controller).collect();
+        let count = |is: &dyn Fn(&Row) -> bool| {
+            Cell::Exact(Some(own.iter().filter(|row| is(row)).count() as f64), None)
+        };
+        let values = |of: fn(&Row) -> Option<Mean>| -> Vec<f64> {
+            own.iter().filter_map(|row| of(row)).map(|mean| mean.mean).collect()
+        };
+        let (regret, queue) = (values(|row| row.regret), values(|row| row.regret_queue_ms));
+        let median = |of: &[f64]| Cell::Exact(lastmile::observe::stats::median(of), None);
+        table.row([
+            controller.clone().into(),
+            count(&|_| true),
+            count(&|row| row.pareto),
+            count(&|row| row.dominates),
+            count(&|row| row.dominated),
+            count(&|row| row.fair == Some(false)),
+            median(&regret),
+            median(&queue),
+            Cell::Exact(regret.iter().copied().reduce(f64::max), None),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::fingerprint;
+
+    const FROZEN: &str = include_str!("frozen.txt");
+
+    fn runs_of(rates: &[f64], delays: &[f64]) -> Vec<Numbers> {
+        let one = |(rate, delay): (&f64, &f64)| {
+            Numbers::from([("rate".into(), *rate), ("frame_p95_ms".into(), *delay)])
+        };
+        rates.iter().zip(delays).map(one).collect()
+    }
+
+    #[test]
+    fn the_cases_are_those_that_were_frozen() {
+        let line = |case: &LeagueCase| {
+            let hash = fingerprint([case.spelled_out().as_str()]);
+            format!("{hash:016x} {} {}\n", case.suite, case.name)
+        };
+        let all: String = suites::cases().iter().map(line).collect();
+        if std::env::var_os("LASTMILE_UPDATE_DOCS").is_some() {
+            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/evaluate/league/frozen.txt"), &all)
+                .unwrap();
+        } else {
+            assert_eq!(all, FROZEN, "a case has changed: LASTMILE_UPDATE_DOCS=1 freezes it anew");
+        }
+    }
+
+    #[test]
+    fn every_case_can_be_run() {
+        assert!(League::new(&Request::default()).unwrap().cases.len() > 100);
+        let refused = |suites: &[&str]| {
+            let suites = suites.iter().map(|suite| (*suite).to_owned()).collect();
+            League::new(&Request { suites, ..Request::default() }).err().unwrap().to_string()
+        };
+        assert!(refused(&["losses"]).starts_with("--suite losses: no such suite; known: rmcat, aqm"));
+    }
+
+    #[test]
+    fn a_rival_dominates_by_paired_intervals() {
+        let ours = runs_of(&[95.0, 96.0, 97.0], &[80.0, 90.0, 100.0]);
+        let is = |rates: &[f64], delays: &[f64]| dominates(&runs_of(rates, delays), &ours);
+        assert!(!dominates(&runs_of(&[95.0], &[10.0]), &ours[..1]), "of one run there is no interval");
+        // A point less and 25 ms lower, seed by seed.
+        assert!(is(&[94.0, 95.0, 96.0], &[55.0, 65.0, 75.0]));
+        assert!(!is(&[94.0, 95.0, 96.0], &[62.0, 72.0, 82.0]), "18 ms");
+        assert!(!is(&[92.0, 93.0, 94.0], &[55.0, 65.0, 75.0]), "three points less");
+        assert!(!is(&[94.0, 95.0, 96.0], &[10.0, 90.0, 50.0]), "the interval reaches beyond");
+        // 4 ms more and six points more.
+        assert!(
+            is(&[101.0, 102.0, 103.0], &[84.0, 94.0, 104.0])
+                && !is(&[101.0, 102.0, 103.0], &[87.0, 97.0, 107.0])
+        );
+    }
+
+    #[test]
+    fn a_flow_beside_tcp_takes_its_share_and_no_more() {
+        let fair = |ratio| is_fair(Some(Mean::exactly(ratio)), 1, 1);
+        // With a ratio of r TCP has 2 / (1 + r) of its half.
+        assert!(fair(1.0) && fair(0.1) && fair(1.2) && !fair(1.3) && !fair(4.0));
+        assert!(is_fair(None, 1, 1));
+    }
+
+    #[test]
+    fn the_pareto_set_has_none_that_is_beaten_in_all() {
+        assert!(
+            better(&[-90.0, 50.0, 0.0], &[-90.0, 60.0, 0.0])
+                && !better(&[-90.0, 50.0, 0.1], &[-90.0, 60.0, 0.0])
+        );
+        assert!(!better(&[-90.0, 50.0, 0.0], &[-90.0, 50.0, 0.0]));
+    }
+}
