@@ -237,7 +237,7 @@ mod tests {
         // Options that are another preset's are no defaults.
         assert_eq!(names(Some("tfrc,tfrc(preset=ns-2),tfrc(memory=0.5),vtp(hold=rounds)")).len(), 4);
         let all = names(None);
-        assert!(all.len() >= 5 && all[0] == "tfrc" && !all.contains(&"fixed".to_owned()), "{all:?}");
+        assert!(all.len() >= 5 && all[0] == "lastmile" && !all.contains(&"fixed".to_owned()), "{all:?}");
     }
 
     #[test]

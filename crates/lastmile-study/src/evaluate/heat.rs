@@ -5,14 +5,17 @@ use std::fmt::Write;
 use lastmile_report::html::esc;
 use serde_json::{Map, Value};
 
-use super::page::rows_of;
-
 /// The number that is drawn.
 const NUMBER: &str = "of_possible";
 /// Sizes in pixels: the names on the left, a cell, the heading.
 const NAMES: usize = 170;
 const CELL: (usize, usize) = (70, 20);
 const HEADING: usize = 46;
+
+/// The objects of a list of a document.
+pub(super) fn rows_of(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
+}
 
 /// The map as SVG. Scenarios without the number, such as those limited by a WLAN, have no row.
 pub fn heat_map(document: &Value) -> String {

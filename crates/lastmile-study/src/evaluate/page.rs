@@ -5,6 +5,8 @@ use lastmile_report::html::{esc, page as html};
 use lastmile_report::rows::{cell, table};
 use serde_json::{Map, Value, json};
 
+use super::heat::{heat_map, rows_of};
+
 /// True if a document is an evaluation's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
     ["evaluation", "controllers", "scenarios"].iter().all(|key| document.contains_key(*key))
@@ -95,11 +97,7 @@ fn league(document: &Value) -> String {
         "<h2 id=\"league\">League</h2>\n<p>Rivals are held against the first controller by the rules of docs/league.md.</p>\n{}\n\
          <div class=\"card\">{}</div>\n<details>\n<summary>Each case</summary>\n{}</details>\n",
         all("standings", &names),
-        super::heat_map(document),
+        heat_map(document),
         all("rows", &columns)
     )
-}
-
-pub(super) fn rows_of(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
-    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
 }

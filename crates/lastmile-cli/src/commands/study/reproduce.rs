@@ -42,9 +42,9 @@ impl Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let Some(name) = &args.paper else {
         let makes = args.shard.output().is_some() || args.experiment.shown.report.is_some();
-        if makes || args.list || !args.item.is_empty() || args.experiment.runs.is_some() {
+        if makes || !args.item.is_empty() || args.experiment.runs.is_some() {
             return Err(Exit::Usage.blame(anyhow!(
-                "-o, --shard, --report, --list, --item and --runs need a PAPER: without it the papers are listed"
+                "-o, --shard, --report, --item and --runs need a PAPER: without it the papers are listed"
             )));
         }
         let (json, text) = papers::papers();
