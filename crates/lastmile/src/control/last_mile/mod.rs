@@ -1,8 +1,8 @@
 //! Lastmile: a rate that keeps a short queue, a share beside TCP, and losses that count only if they go with the rate.
 //!
 //! Each flow keeps a standing queue that depends on its rate, so that equal queues are equal rates and fairness needs no loss. The parts
-//! stand in files of their own: [`arrivals`] (queue and receive rates), [`losses`], [`marks`], [`beside`] (TCP's company) and
-//! [`phases`] (the state machine). `docs/controller.md` has its diagram, and the experiment behind each constant.
+//! stand in files of their own: `arrivals.rs` (queue and receive rates), `losses.rs`, `marks.rs`, `beside.rs` (TCP's company) and
+//! `phases.rs` (the state machine). `docs/controller.md` has its diagram, and the experiment behind each constant.
 
 mod arrivals;
 mod beside;
