@@ -60,7 +60,12 @@ fn wallclock_trains_of_iperf3_show_the_links_capacity() {
     let (scratch, mut wrong) = (Scratch::new("trains"), Vec::new());
     for (mbps, others) in [(10.0, 0.0), (10.0, 4.0), (50.0, 0.0), (50.0, 20.0)] {
         let name = format!("trains of iperf3, {mbps} Mbit/s under {others}");
-        let Some(json) = patiently(&name, || measured(&scratch, mbps, others, 1)) else { continue };
+        let Some(mut json) = patiently(&name, || measured(&scratch, mbps, others, 1)) else { continue };
+        if json["results"][0]["rate_bps"].is_null() {
+            // iperf3's own lateness, which the lab does not see, can make a train look like a bucket's: a bound, once.
+            let Some(again) = patiently(&name, || measured(&scratch, mbps, others, 1)) else { continue };
+            json = again;
+        }
         let row = &json["results"][0];
         let (rate, bytes) = (row["rate_bps"].as_f64(), row["bytes_received"].as_u64());
         let error = rate.map(|rate| rate / mbps / 1e6 - 1.0);
