@@ -1,4 +1,4 @@
-//! What was possible: a sender that knows the path as it was one feedback delay ago. It sends its fair share of the rate that the limiting
+//! The possible: a sender that knows the path as it was one feedback delay ago. It sends its fair share of the rate that the limiting
 //! link left then, less the rate that drains the queue in a second. Its run is a twin of a controller's: same path, same seed, same source.
 
 use std::collections::{BTreeMap, VecDeque};

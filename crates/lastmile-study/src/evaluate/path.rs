@@ -68,7 +68,7 @@ pub(super) struct Paths {
     pub(super) left: BTreeMap<Limit, Vec<f64>>,
     /// And its whole rate.
     pub(super) rate: BTreeMap<Limit, Vec<f64>>,
-    /// What is left, by time in seconds.
+    /// Rate that is left, by time in seconds.
     pub(super) by_time: BTreeMap<Limit, ByTime>,
     /// Changes for each tested stream after its start.
     pub(super) changes: Vec<Vec<Change>>,

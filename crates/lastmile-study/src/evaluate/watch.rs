@@ -43,7 +43,7 @@ pub(super) struct Kept {
     pub(super) frames: BTreeMap<String, Frames>,
 }
 
-/// What the packets of a stream are held against.
+/// Facts that the packets of a stream are held against.
 struct Way {
     name: String,
     propagation: ByTime,

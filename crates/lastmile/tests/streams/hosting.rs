@@ -14,7 +14,7 @@ use super::*;
 /// Feedback: its time, fates in the order of sending, and the order of arrivals.
 type Heard = (Time, Vec<(u64, Fate)>, Vec<u32>);
 
-/// What a controller was told.
+/// Signals and packets that a controller was told of.
 #[derive(Debug, Default)]
 struct Told {
     left: Vec<Left>,

@@ -79,7 +79,7 @@ enum Suite {
     League,
 }
 
-/// What was asked for, checked.
+/// The checked request.
 enum Asked {
     Evaluation(Evaluation),
     League(League),

@@ -37,7 +37,7 @@ const MORE_POINTS: f64 = 5.0;
 const LEFT_TO_TCP: f64 = 0.8;
 const TAKEN: f64 = 1.1;
 
-/// What a league is asked for.
+/// Request of a league.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Suites; none for all.
@@ -276,7 +276,7 @@ fn better(one: &[f64; 3], other: &[f64; 3]) -> bool {
 /// True if a stream's rate over a TCP flow's leaves TCP its share.
 fn is_fair(ratio: Option<Mean>, streams: usize, tcp: usize) -> bool {
     let Some(ratio) = ratio.map(|ratio| ratio.mean) else { return true };
-    // Of what all of them carry together, over the number of flows.
+    // The sum that all of them carry, over the number of flows.
     let of_fair = (streams + tcp) as f64 / (tcp as f64 + streams as f64 * ratio);
     of_fair >= LEFT_TO_TCP && ratio * of_fair <= TAKEN
 }

@@ -17,7 +17,7 @@ const WITHOUT_SAMPLE: Span = Span::from_secs(1);
 const PERSISTENT: i64 = 3;
 const RECEIVER_DELAY: Span = Span::from_millis(100);
 
-/// What a controller was told.
+/// Signals that a controller was given.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     backlog: Bytes,

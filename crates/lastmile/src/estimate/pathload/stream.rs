@@ -1,4 +1,4 @@
-//! What pathload reads from one stream: the rate at which it left, and the trends of its delays.
+//! Pathload's reading of one stream: the rate at which it left, and the trends of its delays.
 
 use crate::observe::signal::Trend;
 use crate::report::StreamRecord;

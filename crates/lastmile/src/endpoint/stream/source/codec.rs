@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(frame(700, 540_000), 7290);
         assert!((0..7).all(|k| (1529..=1531).contains(&frame(733 + 33 * k, 540_000))));
         assert_eq!(frame(970, 540_000), 2250);
-        // What was before that transient counts no more: 1.04 of 540.
+        // Rates before that transient count no more: 1.04 of 540.
         assert_eq!(frame(1_100, 561_600), 2340);
         // By 8 % in each second, and on: none is abrupt.
         assert_eq!((frame(2_200, 606_528), frame(3_300, 655_050)), (2527, 2729));
