@@ -5,13 +5,15 @@ use lastmile::Key;
 use lastmile::endpoint::{Decision, Endpoint, Event};
 use lastmile::node::{Node, Output};
 use lastmile::time::Time;
-use lastmile_net::recording::{Entry, Reader, RecordingError};
+use lastmile_net::recording::{Entry, Header, Reader, RecordingError};
 
 use crate::roles;
 use crate::shell::exit::Exit;
 
 /// A session done again in virtual time.
 pub(crate) struct Replayed {
+    /// The recording's first line.
+    pub(crate) header: Header,
     /// Decisions of the recording.
     pub(crate) recorded: Vec<Event>,
     /// Decisions of the replay.
@@ -58,7 +60,8 @@ pub(crate) fn replay<R: std::io::BufRead>(
         )));
     };
     let mut endpoint = roles::endpoint(&header, key)?;
-    let mut replayed = Replayed { recorded: Vec::new(), events: Vec::new(), records: Vec::new(), cut: None };
+    let (recorded, events, records) = (Vec::new(), Vec::new(), Vec::new());
+    let mut replayed = Replayed { header, recorded, events, records, cut: None };
     while let Some(entry) = reader.next_entry().map_err(usage)? {
         match entry {
             Entry::Input { now, input } => {

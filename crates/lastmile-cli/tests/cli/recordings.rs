@@ -5,7 +5,8 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use lastmile::estimate::{ALL, METHODS};
+use serde_json::{Value, json};
 
 use super::{MACHINE, USAGE};
 use crate::common::{self, PROGRAM, Scratch, Server, lastmile};
@@ -86,6 +87,33 @@ fn a_method_that_wants_more_than_was_recorded_says_so() {
     let ended = lastmile(&["replay", &file, "--streams", "--method", "capprobe", "-v"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stdout.contains("40 packets of 1488 B as pairs, and 0 were recorded"), "{ended:?}");
+}
+
+/// Every tool, and `all`, beside traffic in the simulator: the recording decides as the run did, and the tool finds the same in the
+/// recorded streams alone, for these come with the errors of the run's stamps and the seed of its draws.
+#[test]
+fn each_method_is_recorded_and_replayed() {
+    let scratch = Scratch::new("recorded-methods");
+    let file = scratch.path("run.jsonl");
+    let found = |rows: &Value| -> Vec<Value> {
+        let rows = rows.as_array().expect("rows");
+        rows.iter().map(|row| json!([row["quantity"], row["rate_bps"], row["refused"]])).collect()
+    };
+    for name in METHODS.iter().map(|method| method.name).chain([ALL]) {
+        let method = format!("measure.0.method={name}");
+        let run = ["sim", "path", "--set", &method, "--set", "duration=1500 s", "--record", &file, "--json"];
+        let ran = lastmile(&run).json();
+        let ran = found(&ran["results"]);
+        let replayed = lastmile(&["replay", &file, "--json"]);
+        assert_eq!(replayed.code, lastmile(&["replay", &file]).code, "{name}: {replayed:?}");
+        assert_eq!(found(&replayed.json()["results"]), ran, "{name}");
+        let streams = lastmile(&["replay", &file, "--streams", "--method", name, "--json"]);
+        if name == ALL {
+            streams.is_error(USAGE, &["--streams runs one method"]);
+        } else {
+            assert_eq!(found(&streams.json()["results"]), ran, "{name}");
+        }
+    }
 }
 
 /// Without a measurement the recording is of the first stream's sender, and has no results to print: the sender began, exchanged

@@ -9,7 +9,7 @@ use lastmile::endpoint::measure::{
     Cost, Decision, Each, Key, Limits, Measurement, Prober, ProberConfig, Reflector, ReflectorConfig, Row,
 };
 use lastmile::endpoint::{self, AnyEndpoint, Event, any};
-use lastmile::estimate::{Estimate, METHODS, Outcome, replay as replay_streams};
+use lastmile::estimate::{ALL, Estimate, METHODS, Outcome, replay as replay_streams};
 use lastmile::options::Choice;
 use lastmile::report::{Direction, StreamRecord};
 use lastmile::time::Span;
@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
+use crate::files::replayed::Replayed;
 #[cfg(feature = "pages")]
 use crate::roles::run::Run;
 use crate::shell::exit::Exit;
@@ -132,9 +133,9 @@ impl Role for Measuring {
         Some((measure::rows(&rows), Shown { text: text(&rows), exit: None }))
     }
 
-    fn by_method(&self, method: &MethodArgs, records: &[Value]) -> Option<anyhow::Result<(Rows, Shown)>> {
-        (!records.is_empty()).then(|| {
-            let rows = by_method(method, records)?;
+    fn by_method(&self, method: &MethodArgs, replayed: &Replayed) -> Option<anyhow::Result<(Rows, Shown)>> {
+        (!replayed.records.is_empty()).then(|| {
+            let rows = by_method(method, replayed)?;
             Ok((measure::rows(&rows), Shown { text: text(&rows), exit: exit(&rows) }))
         })
     }
@@ -177,8 +178,14 @@ pub(crate) fn screen(rows: &[Row], peer: &str, beside: &str) -> String {
 }
 
 /// Runs a method on the streams of each direction that the recording holds.
-fn by_method(args: &MethodArgs, records: &[Value]) -> anyhow::Result<Vec<Row>> {
-    let recorded: Vec<StreamRecord> = records
+fn by_method(args: &MethodArgs, replayed: &Replayed) -> anyhow::Result<Vec<Row>> {
+    if args.choice().name == ALL {
+        return Err(Exit::Usage
+            .blame(anyhow!("--streams runs one method on recorded streams: name it instead of `{ALL}`")));
+    }
+    let session: RecordedSession = super::recorded(&replayed.header)?;
+    let recorded: Vec<StreamRecord> = replayed
+        .records
         .iter()
         .map(StreamRecord::deserialize)
         .collect::<Result<_, _>>()
@@ -189,7 +196,7 @@ fn by_method(args: &MethodArgs, records: &[Value]) -> anyhow::Result<Vec<Row>> {
         if streams.is_empty() {
             continue;
         }
-        let mut estimator = args.build(KERNEL_NOISE, 0)?;
+        let mut estimator = args.build(session.noise, session.method_seed)?;
         let (method, cost) = (args.choice().to_string(), Cost::default());
         let found = |estimate: Estimate| {
             Row::of(&Decision::Estimated { method: method.clone(), direction, estimate, cost })
