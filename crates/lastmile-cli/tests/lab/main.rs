@@ -207,7 +207,7 @@ from = "a"
 to = "b"
 rate = "10 Mbit/s"
 delay = "5 ms"
-discipline = { kind = "tc-red", limit = "60 kB", min = "12 kB", max = "32 kB", probability = 0.02, ecn = true }
+discipline = { kind = "tc-red", limit = "600 kB", min = "12 kB", max = "32 kB", probability = 0.02, ecn = true }
 "#;
 
 /// ECNProbe has nothing but marks to go by: both ends set and read them, and the peer reports them.
