@@ -155,7 +155,9 @@ pub fn chart(chart: &Value) -> String {
             drawn = drawn.region(class, (from, to), y, name);
         }
     }
-    for ((name, points), class) in lines.iter().zip(COLOURS.iter().cycle()) {
+    // A line that has no points has no name in the key either.
+    let seen = |line: &(&Line, &&str)| !line.0.1.is_empty();
+    for ((name, points), class) in lines.iter().zip(COLOURS.iter().cycle()).filter(seen) {
         let line: Vec<(f64, f64)> = points.iter().map(|point| (point[0], point[1])).collect();
         let tip = |p: &[f64; 4]| format!("{name}, {}: {:.2}, {:.2} to {:.2}", p[0], p[1], p[2], p[3]);
         let dots: Vec<(f64, f64, String)> =

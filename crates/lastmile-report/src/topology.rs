@@ -167,11 +167,16 @@ pub fn topology(rows: &[Map<String, Value>]) -> String {
                 _ => 0.5,
             };
             let (x, y) = (x1 + share * (x2 - x1), y1 + share * (y2 - y1));
+            // Along its link, so that the link does not cross it.
+            let turn = match (y2 - y1).atan2(x2 - x1).to_degrees() {
+                0.0 => String::new(),
+                degrees => format!(" transform=\"rotate({degrees:.1} {x:.0} {y:.0})\""),
+            };
             for (text, dy) in [(&words.0, -6.0), (&words.1, 14.0)].iter().filter(|(text, _)| !text.is_empty())
             {
                 let _ = writeln!(
                     labels,
-                    "<text class=\"label c1\" text-anchor=\"middle\" x=\"{x:.0}\" y=\"{:.0}\">{}</text>",
+                    "<text class=\"label c1\" text-anchor=\"middle\" x=\"{x:.0}\" y=\"{:.0}\"{turn}>{}</text>",
                     y + dy,
                     esc(text)
                 );
@@ -239,6 +244,15 @@ mod tests {
             drawn.contains("Links without words: 10, 5 ms") && drawn.contains(">1, 5 ms</text>"),
             "{drawn}"
         );
+    }
+
+    /// The second of two hosts stands a row below the first.
+    #[test]
+    fn words_go_along_a_slanted_link() {
+        let drawn = topology(&rows(&[("a", "r", "10"), ("b", "r", "20"), ("r", "s", "1")]));
+        assert_eq!(drawn.matches(" transform=\"rotate(").count(), 1, "{drawn}");
+        let angle = (-56.0_f64).atan2(210.0).to_degrees();
+        assert!(drawn.contains(&format!("rotate({angle:.1} ")), "{drawn}");
     }
 
     #[test]

@@ -37,6 +37,10 @@ const NOTHING: f64 = 0.005;
 /// ... If no larger share of the packets waited nowhere, some other place is busy most of the time.
 const HARDLY: f64 = 0.3;
 
+/// Where stations aggregate, a pair whose first packet came later than the earliest by more than this, or than two packets' times, waited for
+/// others: backoffs are a tenth of it.
+const TURN: Span = Span::from_millis(1);
+
 /// If no larger share of the packets met none, the least delay may be that of a queue that never emptied, as beside a TCP download.
 const BY_CHANCE: f64 = 0.1;
 
@@ -164,6 +168,21 @@ impl Idle {
     }
 }
 
+/// First packets of pairs that waited for nobody, and all of them, where hardly any did: over a path that hands packets over in batches, whose
+/// pairs have no dispersion, at a capacity in bit/s.
+pub(super) fn crowded<'a>(
+    pairs: impl Iterator<Item = &'a Pair>,
+    size: Bytes,
+    capacity: f64,
+) -> Option<(usize, usize)> {
+    let delays: Vec<i64> = pairs.map(|pair| pair.first.relative_nanos()).collect();
+    let least = *delays.iter().min()?;
+    let turn = TURN.as_nanos().max((2.0 * size.bits() as f64 * 1e9 / capacity.max(1.0)) as i64);
+    let free = delays.iter().filter(|delay| delay.saturating_sub(least) <= turn).count();
+    let hardly = delays.len() >= LEAST && free as f64 <= HARDLY * delays.len() as f64;
+    hardly.then_some((free, delays.len()))
+}
+
 /// The width of the closest third of the dispersions, in nanoseconds: pairs that met nobody differ by what stamps, hosts and
 /// backoffs add.
 fn closest_third(pairs: &[Pair]) -> f64 {
@@ -252,6 +271,18 @@ mod tests {
         assert!(busy.share() > 0.99 && busy.is_busy_elsewhere(slot), "{busy:?}");
         assert!(!busy.is_busy_elsewhere(Span::from_millis(2)));
         assert!(!told(|k| k % 2 * 400).is_busy_elsewhere(slot));
+    }
+
+    /// Pairs without dispersion that wait for aggregates of 4 ms: a tenth of them for none, or two thirds.
+    #[test]
+    fn where_others_always_send_hardly_any_pair_waits_for_nobody() {
+        let told = |pairs: u64, wait: fn(u64) -> u64| {
+            let set = PairSet::of(&testing::pairs(&(0..pairs).map(|k| (wait(k), 0)).collect::<Vec<_>>()));
+            crowded(set.arrived(), Bytes(1488), 60e6)
+        };
+        assert_eq!(told(30, |k| if k % 10 == 0 { 90 } else { 1_200 + k * 97 }), Some((3, 30)));
+        assert_eq!(told(30, |k| if k % 3 == 0 { 4_000 } else { k % 15 * 9 }), None);
+        assert_eq!((told(9, |k| k * 2_000), told(0, |k| k)), (None, None));
     }
 
     #[test]

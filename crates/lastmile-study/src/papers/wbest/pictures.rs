@@ -9,7 +9,7 @@ use super::cases::{
     WITH_TCP, arriving, forced, forced_by_wifi, paced, pairs, pings, told, train,
 };
 use super::measure::{DIRECTIONS, PASSING, PINGS, SATURATED, of_pairs};
-use super::tables::{RUNS, middle, truth};
+use super::tables::{MANY, RUNS, middle, truth};
 use crate::papers::results::Results;
 use crate::papers::{Case, Item, Middle, Number, each};
 use lastmile_report::Mean;
@@ -136,7 +136,7 @@ pub(super) fn of_pairs_item() -> Item {
         table.chart(Chart::new("Error of C_e", "pairs", "error, %", lines));
         table
     })
-    .runs(RUNS)
+    .runs(MANY)
 }
 
 /// The error of A of trains of that length, in percent of what is left.
@@ -145,12 +145,28 @@ pub(super) fn of_train(results: &Results, id: usize, length: usize) -> Option<Mi
     results.paired([&train(id, length)], "estimate", |[found]| 100.0 * (found / left - 1.0).abs())
 }
 
+/// By how much less that is with a longer train, paired by seed.
+pub(super) fn falls_by(results: &Results, id: usize, few: usize, more: usize) -> Option<Middle> {
+    let left = truth(results, TESTBED, id)?;
+    let error = |found: f64| 100.0 * (found / left - 1.0).abs();
+    let both = [&train(id, few), &train(id, more)];
+    results.paired(both, "estimate", |[few, more]| error(few) - error(more))
+}
+
 /// The cases of figure 9 whose capacity stays.
 pub(super) const STEADY: [(usize, &str); 3] = [TYPICAL[0], TYPICAL[1], TYPICAL[2]];
 
 /// The standard deviation of A over the runs, in Mbit/s, where the capacity is told.
 pub(super) fn deviation(results: &Results, id: usize, length: usize) -> Option<f64> {
     stats::deviation(&results.values(&told(TESTBED, id, length), "estimate"))
+}
+
+/// By how much nearer to its median A is with a longer train, paired by seed, in Mbit/s, where the capacity is told.
+pub(super) fn nears_by(results: &Results, id: usize, few: usize, more: usize) -> Option<Middle> {
+    let both = [&told(TESTBED, id, few), &told(TESTBED, id, more)];
+    let [few, more] = both.map(|case| results.median(case, "estimate").map(|found| found.median));
+    let (few, more) = few.zip(more)?;
+    results.paired(both, "estimate", |found| (found[0] - few).abs() - (found[1] - more).abs())
 }
 
 /// Figure 9.
@@ -175,7 +191,7 @@ pub(super) fn of_trains_item() -> Item {
         table.chart(Chart::new("Error of A", "packets", "error, %", lines));
         table
     })
-    .runs(RUNS)
+    .runs(MANY)
 }
 
 /// WBest beside TCP, where it finds the capacity itself and where it is told it.

@@ -128,6 +128,8 @@ pub(super) fn table_2(set_up: SetUp) -> Item {
 
 /// Runs of each case [section III].
 pub(super) const RUNS: u64 = 30;
+/// Runs that decide claims about small differences.
+pub(super) const MANY: u64 = 100;
 
 /// Table III: MByte and s.
 pub(super) fn table_3() -> Item {

@@ -80,7 +80,7 @@ pub struct Summary {
     pub packets: u64,
     /// Their bytes at the IP layer.
     pub bytes: u64,
-    /// From the first departure to the last, seconds: as planned, later if this host was late.
+    /// From the first departure to the last, seconds, by the stamps of departure where this host was late.
     pub seconds: f64,
     /// Packets that this host could not send.
     pub failed: u64,
@@ -134,6 +134,10 @@ const AHEAD: Span = Span::from_millis(20);
 const STOOD_STILL: Span = Span::from_millis(200);
 /// Packets that are handed over at once.
 const AT_ONCE: usize = 512;
+/// Bytes that may wait for this host to send them: 0.2 s of 2.5 Gbit/s, since a departure that the kernel does not stamp is told so much later.
+const WAITING: Bytes = Bytes(64_000_000);
+/// Longest wait for the last stamps, once the sink has counted all.
+const STAMPS: Span = Span::from_millis(500);
 /// Failures in a row that end it.
 const FAILURES: u32 = 1_000;
 
@@ -147,6 +151,8 @@ enum Phase {
     Sending(Token),
     /// Waits for the last status; requests so far, when the last one left.
     Bye(Ended, u32, Time),
+    /// Has it, since then, and waits for the last stamps of departure.
+    Stamps(Ended, Time),
     Over,
 }
 
@@ -167,9 +173,10 @@ pub struct Source {
     /// Failures since the last packet that left.
     failing: u32,
     held_up: Span,
-    /// Planned departures of packets handed over, from the first whose stamp may still come, and the number of that one.
-    handed: VecDeque<Time>,
+    /// Planned departures and sizes of packets handed over, from the first whose fate is not known, and the number of that one; their bytes.
+    handed: VecDeque<(Time, Bytes)>,
     first_handed: u64,
+    waiting: Bytes,
     /// The last packet whose stamp came: number, plan and stamp.
     stamped: Option<(u64, Time, Time)>,
     errors: Errors,
@@ -200,6 +207,7 @@ impl Source {
             held_up: Span::ZERO,
             handed: VecDeque::new(),
             first_handed: 1,
+            waiting: Bytes::ZERO,
             stamped: None,
             errors: Errors::default(),
             counts: None,
@@ -251,12 +259,12 @@ impl Source {
                         let packets = self.packets;
                         self.out.push_back(Output::Event(SourceEvent::Reported { packets, counts }));
                     }
-                    Phase::Hello(..) | Phase::Over => return,
+                    Phase::Hello(..) | Phase::Stamps(..) | Phase::Over => return,
                 }
                 match self.phase {
                     Phase::Bye(why, ..) if last => {
                         self.complete = why != Ended::Stopped;
-                        self.end(why);
+                        self.phase = Phase::Stamps(why, now);
                     }
                     Phase::Sending(_) if last => self.end(Ended::Stopped),
                     Phase::Sending(_) if stop => self.bye(now, Ended::Stopped),
@@ -289,7 +297,7 @@ impl Source {
             if at >= self.until {
                 self.ending = Some(Ended::Done);
             }
-            if self.ending.is_some() || at > now + AHEAD {
+            if self.ending.is_some() || at > now + AHEAD || self.is_full() {
                 break;
             }
             let size = departures.take();
@@ -305,6 +313,11 @@ impl Source {
         }
     }
 
+    /// True if this host has enough to send.
+    fn is_full(&self) -> bool {
+        self.waiting >= WAITING
+    }
+
     /// When the last packet that was handed over leaves.
     fn last_departure(&self) -> Time {
         self.left.map_or(self.begun, |(_, last)| last)
@@ -318,9 +331,10 @@ impl Source {
         // Zero is the name of packets that nobody waits for.
         let mut transmit = self.transmit(TransmitId(number + 1), at, packet, length);
         (transmit.datagram.ecn, transmit.datagram.dscp) = (self.config.ecn, self.config.dscp);
-        self.handed.push_back(at);
+        let size = transmit.datagram.ip_size();
+        self.handed.push_back((at, size));
         self.packets += 1;
-        self.bytes += transmit.datagram.ip_size();
+        (self.bytes, self.waiting) = (self.bytes + size, self.waiting + size);
         // One that is late leaves at once.
         let leaves = at.max(now);
         self.left = Some((self.left.map_or(leaves, |left| left.0), leaves));
@@ -328,19 +342,23 @@ impl Source {
         self.out.push_back(Output::Transmit(transmit));
     }
 
-    /// The planned departure of a packet, once.
-    fn plan(&mut self, id: TransmitId) -> Option<Time> {
+    /// The planned departure of a packet and its size, once.
+    fn plan(&mut self, id: TransmitId) -> Option<(Time, Bytes)> {
         let place = id.0.checked_sub(self.first_handed)? as usize;
-        let at = *self.handed.get(place)?;
+        let planned = *self.handed.get(place)?;
         // Stamps come in order but for few.
-        self.handed.drain(..=place);
+        let gone: Bytes = self.handed.drain(..=place).map(|(_, size)| size).sum();
+        self.waiting = self.waiting.saturating_sub(gone);
         self.first_handed += place as u64 + 1;
-        Some(at)
+        Some(planned)
     }
 
     fn on_sent(&mut self, id: TransmitId, at: Time) {
         self.failing = 0;
-        let Some(planned) = self.plan(id) else { return };
+        if let Some((_, last)) = &mut self.left {
+            *last = at.max(*last);
+        }
+        let Some((planned, _)) = self.plan(id) else { return };
         if let Some((before, plan, stamp)) = self.stamped
             && before + 1 == id.0
         {
@@ -350,8 +368,9 @@ impl Source {
     }
 
     fn on_failed(&mut self, id: Option<TransmitId>, reason: Failure) {
-        if id.is_some() {
-            self.failed += 1;
+        if let Some(id) = id {
+            let size = self.plan(id).map_or(self.config.packet_size, |(_, size)| size);
+            (self.failed, self.bytes) = (self.failed + 1, self.bytes.saturating_sub(size));
         }
         self.failing += 1;
         let refused = matches!(reason, Failure::Unreachable | Failure::PortClosed) && id.is_none();
@@ -371,6 +390,9 @@ impl Source {
 
     fn end(&mut self, ended: Ended) {
         self.phase = Phase::Over;
+        // What still waits does not leave.
+        (self.packets, self.bytes) =
+            (self.packets - self.handed.len() as u64, self.bytes.saturating_sub(self.waiting));
         let seconds = self.left.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         let quantile = |share| self.errors.quantile(share).map(Span::as_secs_f64);
         self.out.push_back(Output::Event(SourceEvent::Ended(Summary {
@@ -425,6 +447,7 @@ impl Source {
                 self.phase = Phase::Bye(why, asks + 1, now);
                 self.request(now, Packet::Bye { nonce: self.config.nonce });
             }
+            Phase::Stamps(why, since) if self.handed.is_empty() || now >= since + STAMPS => self.end(why),
             _ => {}
         }
     }
@@ -436,9 +459,15 @@ impl Source {
             Phase::Sending(_) => {
                 let next = self.departures.as_ref().map_or(self.until, Departures::next).min(self.until);
                 let ahead = Time::from_nanos(next.as_nanos().saturating_sub(AHEAD.as_nanos() as u64));
-                let next = if self.ending.is_some() { self.last_departure() } else { ahead };
+                let next = match self.ending {
+                    Some(_) => self.last_departure(),
+                    // A stamp wakes it.
+                    None if self.is_full() => Time::MAX,
+                    None => ahead,
+                };
                 Some(next.min(self.last_heard + SILENCE).min(self.last_left + STATUS_EVERY))
             }
+            Phase::Stamps(_, since) => Some(since + STAMPS),
             Phase::Over => None,
         }
     }

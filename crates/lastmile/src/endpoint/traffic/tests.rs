@@ -255,47 +255,66 @@ fn a_sink_that_starts_anew_answers_nothing_of_the_old_one() {
     }
 }
 
-/// 100 Gbit/s on a host that hands over 512 packets each millisecond: the time is that in which they left.
+/// 100 Gbit/s on a host that takes all that it is given and sends 400 packets each millisecond, and whose stamps come 1 ms later: it says what left,
+/// in which time, and no more waits than is bounded, if it ends by itself and if it is interrupted.
 #[test]
-fn a_host_that_is_too_slow_says_for_how_long_it_sent() {
-    let fast = SourceConfig {
-        rate: Rate::ip(100_000_000_000),
-        packet_size: Bytes(1200),
-        lasts: Span::from_millis(400),
-        ..config(Arrivals::Cbr)
-    };
-    let mut source = Source::new(fast);
-    let mut bytes = Vec::new();
-    let (mut now, mut summary) = (Time::ZERO, None);
-    for step in 0_u32..2_000 {
-        let told = match step {
-            1 => Some(Packet::Welcome { nonce: 77, token: [0; 16] }),
-            2 => Some(status_of(0)),
-            _ => None,
+fn a_host_that_is_too_slow_says_what_left_and_for_how_long_it_sent() {
+    for interrupted in [None, Some(300)] {
+        let fast = SourceConfig {
+            rate: Rate::ip(100_000_000_000),
+            packet_size: Bytes(1200),
+            lasts: Span::from_millis(400),
+            ..config(Arrivals::Cbr)
         };
-        match told {
-            Some(packet) => {
+        let mut source = Source::new(fast);
+        let mut bytes = Vec::new();
+        let (mut now, mut summary) = (Time::ZERO, None);
+        let (mut waiting, mut most, mut left) = (std::collections::VecDeque::new(), 0, 0);
+        for step in 0_u32..4_000 {
+            let mut inputs = vec![Input::Wake];
+            let mut said = |packet: Packet| {
                 packet.write(&mut bytes, 0);
                 let datagram = Datagram::udp(sink_at(), source_at(40_000), bytes.clone());
-                source.handle(now, Input::Datagram { port: PortId(0), at: now, datagram });
-            }
-            None => source.handle(now, Input::Wake),
-        }
-        loop {
-            match source.poll(now) {
-                Output::Event(SourceEvent::Ended(ended)) => summary = Some(ended),
-                Output::Wait(_) => break,
+                inputs.push(Input::Datagram { port: PortId(0), at: now, datagram });
+            };
+            match step {
+                1 => said(Packet::Welcome { nonce: 77, token: [0; 16] }),
+                2 => said(status_of(0)),
                 _ => {}
             }
+            let sent: Vec<_> = waiting.drain(..waiting.len().min(400)).collect();
+            left += sent.iter().filter(|id| **id != TransmitId::UNTRACKED).count() as u64;
+            if sent.last() == Some(&TransmitId::UNTRACKED) && step > 10 {
+                let Packet::Status { nonce, number, counts, .. } = status_of(step) else { panic!() };
+                said(Packet::Status { nonce, number, stop: false, last: true, counts });
+            }
+            let tracked = sent.into_iter().filter(|id| *id != TransmitId::UNTRACKED);
+            inputs.extend(tracked.map(|id| Input::Sent { id, at: now }));
+            inputs.extend((interrupted == Some(step)).then_some(Input::Interrupted));
+            now += Span::from_millis(1);
+            for input in inputs {
+                source.handle(now, input);
+                loop {
+                    match source.poll(now) {
+                        Output::Transmit(transmit) => waiting.push_back(transmit.id),
+                        Output::Event(SourceEvent::Ended(ended)) => summary = Some(ended),
+                        Output::Event(_) => {}
+                        Output::Wait(_) => break,
+                    }
+                }
+            }
+            most = most.max(waiting.len());
+            if source.is_finished() {
+                break;
+            }
         }
-        now += Span::from_millis(1);
-        if step % 500 == 0 && step > 0 {
-            source.handle(now, Input::Interrupted);
-        }
+        let summary = summary.unwrap();
+        let ended = if interrupted.is_some() { Ended::Interrupted } else { Ended::Done };
+        assert_eq!((summary.ended, summary.packets, summary.bytes), (ended, left, left * 1200));
+        let rate = summary.bytes as f64 * 8.0 / summary.seconds;
+        assert!(left > 50_000 && (rate / 3.84e9 - 1.0).abs() < 0.03, "{rate} {summary:?}");
+        assert!(most <= 64_000_000 / 1200 + 512, "{most}");
     }
-    let summary = summary.unwrap();
-    let rate = summary.bytes as f64 * 8.0 / summary.seconds;
-    assert!(summary.packets > 10_000 && rate < 5.1e9, "{summary:?}");
 }
 
 fn status_of(number: u32) -> Packet {

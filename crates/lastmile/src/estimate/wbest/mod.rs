@@ -28,7 +28,7 @@ use crate::estimate::{
 };
 use crate::estimate::{
     fair_queue::{self, Served},
-    idle::Idle,
+    idle::{self, Idle},
 };
 use crate::observe::StreamVerdict;
 use crate::observe::order::reordered;

@@ -249,6 +249,12 @@ impl Wbest {
 
     /// Goes on with trains over a path that delivers in batches.
     pub(super) fn in_batches(&mut self, mut batched: Box<Batched>) {
+        let capacity = batched.capacity().rate;
+        if let Some((free, pairs)) = idle::crowded(self.pairs.arrived(), self.config.packet_size, capacity) {
+            return self.base.refuse(Refusal::Inconsistent(format!(
+                "packets arrive in batches, as over Wi-Fi that aggregates, and others send nearly all the time: {free} of {pairs} pairs had to wait for nobody; measure when others send less"
+            )));
+        }
         batched.want(1, self.config.trains.unwrap_or(1).max(TRAINS), self.config.train_length.max(TRAIN));
         self.base.warn(WarningCode::BatchedStamps, IN_BATCHES);
         self.burst = self.config.packet_size * BURST as u64;
