@@ -14,8 +14,8 @@ use crate::time::Span;
 const ALIKE: f64 = 0.03;
 /// Blocks that pass at less than this share of their rate fill a queue.
 const FILLS: f64 = 0.8;
-/// In a cell a wait of less than half a packet's time may be a backoff: half of what meets others is not seen to.
-const HIDDEN: f64 = 0.5;
+/// In a cell a short wait may be a backoff: this share of what meets others is not seen to. docs/validation.md has answers with less and more.
+const HIDDEN: f64 = 0.3;
 /// A pair that is closer than this share of others met none where these did.
 const BETWEEN: f64 = 0.7;
 /// Bursts that look for a bucket: others may have taken its tokens just before.
