@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lastmile::estimate::Answer;
 use lastmile::observe::stats;
 use lastmile::options::Choice;
+use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_report::text::Table;
@@ -172,7 +173,9 @@ fn run(asked: &Path, times: f64, method: &Choice, seed: u64) -> Result<Run> {
     let without = stream(&path, seed, from, Rate::ip(20_000), Bytes(100))?;
     Ok(Run {
         answer: outcome.and_then(|o| o.estimate.as_ref()).map(|e| e.value.answer()),
-        bytes: cost.probe_bytes.0 as f64,
+        // Probes of a reverse stream are received; requests are few.
+        bytes: if asked.direction == Direction::Reverse { cost.bytes_received } else { cost.probe_bytes }.0
+            as f64,
         seconds: cost.elapsed.as_secs_f64(),
         fits: fits(&with, &without),
     })
