@@ -26,7 +26,7 @@ const NAMING: &[(&str, &str)] = &[
     ("lastmile-cli/src/commands/stream.rs", "stream"),
     ("lastmile-cli/src/lib.rs", "stream"),
     ("lastmile-study/src/accuracy/mod.rs", "measure"),
-    ("lastmile-study/src/enough.rs", "measure"),
+    ("lastmile-study/src/enough/mod.rs", "measure"),
     ("lastmile-study/src/evaluate/cases.rs", "stream"),
     ("lastmile-study/src/evaluate/frames.rs", "stream"),
     ("lastmile-study/src/evaluate/measure.rs", "stream"),

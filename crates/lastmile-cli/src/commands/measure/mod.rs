@@ -31,6 +31,13 @@ use session::{cost, measure_iperf3, summary};
 /// HOST runs `lastmile serve`; for `--direction round-trip` any STAMP or TWAMP Light reflector will do, and with `--peer iperf3` any
 /// `iperf3 -s`, for the capacity of the way from there. Rates count IP packets of the probe's size. Forward is from here to HOST.
 #[derive(clap::Args)]
+#[command(
+    mut_arg("port", |port| port.help("UDP port of `serve` on HOST [default: 8620], or TCP and UDP port of iperf3 [default: 5201]")),
+    mut_arg("direction", |way| way.help("Direction to measure [default: both, or reverse from iperf3]")),
+    mut_arg("max_bytes", |most| most.help(
+        "End after so many bytes, both directions together [default: no limit, or 300 kB from iperf3]"
+    ))
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     path: PathArgs,
@@ -51,13 +58,13 @@ pub(crate) struct Args {
 pub(crate) struct PathArgs {
     /// Host name or address, with or without a port
     pub(crate) host: String,
-    /// UDP port of `serve` on HOST [default: 8620], or TCP and UDP port of iperf3 [default: 5201]
+    /// UDP port of `serve` on HOST [default: 8620]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Direction to measure [default: both, or reverse from iperf3]
+    /// Direction to measure [default: both]
     #[arg(long, value_enum)]
     direction: Option<DirectionArg>,
-    /// End after so many bytes, both directions together [default: no limit, or 300 kB from iperf3]
+    /// End after so many bytes, both directions together [default: no limit]
     #[arg(long, value_name = "BYTES")]
     max_bytes: Option<Bytes>,
     /// End after this time: seconds, or a time such as 500ms

@@ -3,9 +3,10 @@
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::estimate::{Conditions, build};
-use lastmile::units::Rate;
+use lastmile::report::Direction;
+use lastmile::units::{Bytes, Rate};
 use lastmile_study::accuracy::{self, Request, accuracy, document, text};
-use lastmile_study::enough::{self, Kind};
+use lastmile_study::enough::{self, CROSS, Kind, Path};
 
 use crate::shell::PrintArgs;
 use crate::shell::exit::Exit;
@@ -39,6 +40,18 @@ pub(crate) struct Args {
     /// Rates for --enough, as multiples of what is left; several with commas
     #[arg(long, value_delimiter = ',', default_value = "2,1.2,1,0.8,0.5", requires = "enough")]
     times: Vec<f64>,
+    /// Rates of others' traffic on the links of --enough, of 10 Mbit/s; several with commas
+    #[arg(long, value_name = "RATE", value_delimiter = ',', default_value = "4 Mbit/s", requires = "enough")]
+    loads: Vec<Rate>,
+    /// Shares of packets that the links of --enough lose, such as 0.01; several with commas
+    #[arg(long, value_name = "SHARE", value_delimiter = ',', default_value = "0", requires = "enough")]
+    losses: Vec<f64>,
+    /// Bytes that the buckets of --enough hold; several with commas
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "10 kB", requires = "enough")]
+    bursts: Vec<Bytes>,
+    /// Directions for --enough; the path is the same: in reverse the host that receives asks
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "forward", requires = "enough")]
+    directions: Vec<Way>,
     /// Simulator or lab
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sim")]
     world: Vec<World>,
@@ -102,7 +115,37 @@ impl From<PathKind> for Kind {
     }
 }
 
+/// Directions for --enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Way {
+    Forward,
+    Reverse,
+}
+
 impl Args {
+    /// Each kind of path with each of its properties.
+    fn paths(&self) -> Vec<Path> {
+        let mut paths = Vec::new();
+        for &kind in &self.paths {
+            for cross in CROSS {
+                for &load in &self.loads {
+                    for &loss in &self.losses {
+                        for &burst in &self.bursts {
+                            paths.extend(self.directions.iter().map(|&way| {
+                                let direction = match way {
+                                    Way::Forward => Direction::Forward,
+                                    Way::Reverse => Direction::Reverse,
+                                };
+                                Path { load, loss, burst, direction, ..Path::of(kind.into(), cross) }
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        paths
+    }
+
     /// True if any part is measured in the lab.
     pub(crate) fn needs_lab(&self) -> bool {
         self.world.contains(&World::Lab)
@@ -117,11 +160,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(Exit::Usage.blame(anyhow!("--realtime is for the lab: add --world lab, or leave it out")));
     }
     if args.enough {
-        let kinds = args.paths.iter().map(|&kind| kind.into()).collect();
         let request = enough::Request {
             runs: args.runs,
             seed: args.seed,
-            kinds,
+            paths: args.paths(),
             times: args.times,
             ..enough::Request::default()
         };

@@ -226,6 +226,57 @@ mod tests {
         assert!(wrong <= 50, "{wrong} of 1000");
     }
 
+    /// Runs in 1,000 in which bets that begin anew after 200 shares refute yes: by the bets themselves, and if both stages had all of the error.
+    /// Shares of 0 or 1 have the mean `mean`, the least that a rate which fits by the zone's edge can have.
+    fn wrong_over_a_restart(seed: u64, mean: f64) -> [usize; 2] {
+        let mut random = Pcg64Mcg::new(u128::from(seed));
+        let mut share = || f64::from(u8::from(f64::from(random.next_u32()) < mean * f64::from(u32::MAX)));
+        let mut wrong = [0, 0];
+        for _ in 0..1_000 {
+            let (mut bets, mut ended) = (Bets::default(), [false, false]);
+            for k in 0..400 {
+                if k == 200 {
+                    bets = bets.anew();
+                }
+                bets.left(share(), 2.0);
+                ended[0] |= bets.wealth()[1] >= 20.0;
+                ended[1] |= bets.against_yes.wealth() >= 20.0;
+            }
+            wrong.iter_mut().zip(ended).for_each(|(wrong, ended)| *wrong += usize::from(ended));
+        }
+        wrong
+    }
+
+    /// Half of the error before a restart and half after it keep a true yes within it; all of it both times would not.
+    #[test]
+    fn a_restart_spends_no_more_than_the_error() {
+        let wrong: Vec<_> = (1..=4).map(|seed| wrong_over_a_restart(seed, (1.0 + ZONE) / 2.0)).collect();
+        let [halves, wholes] = [0, 1].map(|k| wrong.iter().map(|wrong| wrong[k]).sum::<usize>());
+        assert!(halves <= 200, "{halves} of 4000: more than one in twenty");
+        assert!(wholes > 200, "{wholes} of 4000: this test cannot tell halves from wholes");
+    }
+
+    /// A no that is true has to be refuted twice, before the restart and after it, for a wrong yes: once in twenty at most, at any restart.
+    #[test]
+    fn a_wrong_yes_over_a_restart_takes_two_wrong_refutations() {
+        let mut random = Pcg64Mcg::new(5);
+        let mut share =
+            || f64::from(u8::from(f64::from(random.next_u32()) < (1.0 - ZONE) / 2.0 * f64::from(u32::MAX)));
+        let mut refutes = |mut bets: Bets| {
+            (0..400).find_map(|_| {
+                bets.left(share(), 2.0);
+                (bets.wealth()[0] >= 20.0).then_some(bets)
+            })
+        };
+        let (mut once, mut twice) = (0, 0);
+        for _ in 0..4_000 {
+            let first = refutes(Bets::default());
+            once += usize::from(first.is_some());
+            twice += usize::from(first.and_then(|bets| refutes(bets.anew())).is_some());
+        }
+        assert!(once <= 200 && twice <= 20 && once > 40, "{once} and {twice} of 4000");
+    }
+
     #[test]
     fn clear_cases_take_few_bets() {
         let count = |share: f64| {

@@ -4,11 +4,14 @@
 //! twin has a thin stream in its place. A rate fits if less than 1 % of its packets are lost, if 95 of 100 wait at most 50 ms longer than 95 of
 //! 100 of the thin stream's, and if no other flow loses more than 5 % of its goodput.
 
+mod path;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::estimate::Answer;
 use lastmile::observe::stats;
 use lastmile::options::Choice;
+use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_report::text::Table;
@@ -24,102 +27,10 @@ use crate::audience::Audience;
 use crate::error::{Error, Result};
 use crate::media;
 
-/// Kinds of paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A link of 10 Mbit/s with a queue of 60 kB, beside 4 Mbit/s.
-    Fifo,
-    /// The same with FQ-CoDel.
-    FqCodel,
-    /// A token bucket of 10 kB and 10 Mbit/s on a link of 100 Mbit/s, beside 4 Mbit/s.
-    Bucket,
-    /// 802.11g, from the access point to a station, beside four that send up.
-    G,
-    /// 802.11n that aggregates, beside two that send up.
-    N,
-}
+pub use path::{Cross, Kind, LINK, Path};
 
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Kind; 5] = [Kind::Fifo, Kind::FqCodel, Kind::Bucket, Kind::G, Kind::N];
-
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Fifo => "FIFO",
-            Kind::FqCodel => "FQ-CoDel",
-            Kind::Bucket => "bucket of 10 kB",
-            Kind::G => "802.11g",
-            Kind::N => "802.11n",
-        }
-    }
-
-    /// The rate that is left in the long run, bit/s: by the links' rates, and of cells as `lastmile sim` has it (`truth_mean_bps`).
-    fn left(self, cross: Cross) -> f64 {
-        match (self, cross) {
-            (Kind::Fifo | Kind::FqCodel | Kind::Bucket, _) => 6e6,
-            (Kind::G, _) => 25.7e6,
-            (Kind::N, Cross::Cbr) => 46.2e6,
-            (Kind::N, Cross::Poisson) => 47.9e6,
-        }
-    }
-
-    /// The path without a probe.
-    fn text(self, cross: Cross, seed: u64) -> String {
-        let kind = cross.kind();
-        let flow = |from: &str, to: &str, rate: u32| {
-            format!(
-                "[[traffic]]\nname = \"{from}\"\nkind = \"{kind}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate} kbit/s\"\nsize = \"1500 B\"\nstart_within = \"20 ms\"\n"
-            )
-        };
-        let head = format!("name = \"enough\"\nduration = \"25 s\"\nwarm_up = \"1 s\"\nseed = {seed}\n");
-        let link = |of: &str| {
-            format!(
-                "{head}[host.sender]\n[host.receiver]\n[[link]]\nfrom = \"sender\"\nto = \"receiver\"\ndelay = \"5 ms\"\n{of}{}",
-                flow("sender", "receiver", 4_000)
-            )
-        };
-        let cell = |standard: &str, stations: u32, rate: u32| {
-            let mut text = format!("{head}[host.sender]\n[host.receiver]\n");
-            (0..stations).for_each(|k| text += &format!("[host.s{k}]\n"));
-            text += &format!(
-                "[[wlan]]\n{standard}\nstation = [{{ name = \"sender\" }}, {{ name = \"receiver\", ap = \"sender\" }}"
-            );
-            (0..stations).for_each(|k| text += &format!(", {{ name = \"s{k}\", ap = \"sender\" }}"));
-            text += "]\n";
-            (0..stations).for_each(|k| text += &flow(&format!("s{k}"), "sender", rate));
-            text
-        };
-        match self {
-            Kind::Fifo => link("rate = \"10 Mbit/s\"\nqueue = \"60 kB\"\n"),
-            Kind::FqCodel => link("rate = \"10 Mbit/s\"\ndiscipline = \"fq-codel\"\n"),
-            Kind::Bucket => link(
-                "rate = \"100 Mbit/s\"\nqueue = \"60 kB\"\nshaper = { rate = \"10 Mbit/s\", burst = \"10 kB\" }\n",
-            ),
-            Kind::G => cell("standard = \"g\"", 4, 1_150),
-            Kind::N => cell("standard = \"n\"\nampdu = {}", 2, 2_300),
-        }
-    }
-}
-
-/// Traffic of others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cross {
-    /// At equal distances.
-    Cbr,
-    /// At exponentially distributed distances.
-    Poisson,
-}
-
-impl Cross {
-    fn kind(self) -> &'static str {
-        match self {
-            Cross::Cbr => "cbr",
-            Cross::Poisson => "poisson",
-        }
-    }
-}
+/// Both kinds of traffic.
+pub const CROSS: [Cross; 2] = [Cross::Cbr, Cross::Poisson];
 
 /// Paths to ask about.
 #[derive(Clone, Debug)]
@@ -128,10 +39,8 @@ pub struct Request {
     pub runs: usize,
     /// Seed of the first run of each row; the others follow.
     pub seed: u64,
-    /// Their kinds.
-    pub kinds: Vec<Kind>,
-    /// Traffic of others.
-    pub cross: Vec<Cross>,
+    /// The paths.
+    pub paths: Vec<Path>,
     /// Rates asked about, by what is left.
     pub times: Vec<f64>,
     /// The method, with options but its rate.
@@ -143,8 +52,7 @@ impl Default for Request {
         Request {
             runs: 30,
             seed: 1,
-            kinds: Kind::ALL.to_vec(),
-            cross: vec![Cross::Cbr, Cross::Poisson],
+            paths: Kind::ALL.into_iter().flat_map(|kind| CROSS.map(|cross| Path::of(kind, cross))).collect(),
             times: vec![2.0, 1.2, 1.0, 0.8, 0.5],
             method: Choice::named("enough"),
         }
@@ -158,6 +66,17 @@ pub struct Row {
     pub path: Kind,
     /// Traffic of others.
     pub cross: Cross,
+    /// Its rate on links, bit/s.
+    pub load_bps: Option<u64>,
+    /// Share of the packets that a link loses by chance.
+    pub loss: f64,
+    /// Bytes that a bucket holds.
+    pub bucket_bytes: Option<u64>,
+    /// The direction asked about, by the host that asks.
+    pub direction: &'static str,
+    /// What people call the path.
+    #[serde(skip)]
+    pub name: String,
     /// The rate asked about, by what is left.
     pub times: f64,
     /// Rate asked about, bit/s.
@@ -208,40 +127,34 @@ const LASTS: f64 = 10.0;
 /// # Errors
 /// A method cannot be, or a run.
 pub fn enough(request: &Request, audience: &Audience) -> Result<Vec<Row>> {
+    request.paths.iter().try_for_each(Path::check)?;
     let mut rows = Vec::new();
-    for &kind in &request.kinds {
-        for &cross in &request.cross {
-            for &times in &request.times {
-                audience
-                    .progress
-                    .begin(&format!("{} {} {times}", kind.name(), cross.kind()), request.runs as u64);
-                let one = |seed: u64| {
-                    if audience.is_gone() {
-                        return Err(Error::interrupted());
-                    }
-                    let run = run(kind, cross, times, &request.method, seed);
-                    audience.progress.advance(1);
-                    run
-                };
-                let seeds: Vec<u64> = (request.seed..).take(request.runs).collect();
-                let runs: Vec<Run> = seeds.into_par_iter().map(one).collect::<Result<_>>()?;
-                rows.push(row(kind, cross, times, &runs));
-            }
+    for path in &request.paths {
+        for &times in &request.times {
+            let name = format!("{} {} {times}", path.name(), path.cross.kind());
+            audience.progress.begin(&name, request.runs as u64);
+            let one = |seed: u64| {
+                if audience.is_gone() {
+                    return Err(Error::interrupted());
+                }
+                let run = run(path, times, &request.method, seed);
+                audience.progress.advance(1);
+                run
+            };
+            let seeds: Vec<u64> = (request.seed..).take(request.runs).collect();
+            let runs: Vec<Run> = seeds.into_par_iter().map(one).collect::<Result<_>>()?;
+            rows.push(row(path, times, &runs));
         }
     }
     audience.progress.end();
     Ok(rows)
 }
 
-fn rate(kind: Kind, cross: Cross, times: f64) -> Rate {
-    Rate::ip((kind.left(cross) * times) as u64)
-}
-
-fn run(kind: Kind, cross: Cross, times: f64, method: &Choice, seed: u64) -> Result<Run> {
-    let (path, rate) = (kind.text(cross, seed), rate(kind, cross, times));
+fn run(asked: &Path, times: f64, method: &Choice, seed: u64) -> Result<Run> {
+    let (path, rate, [from, to, direction]) = (asked.text(seed), asked.rate(times), asked.ends());
     let method = method.clone().with("rate", &rate.to_string());
     let text = format!(
-        "{path}[[measure]]\nfrom = \"sender\"\nto = \"receiver\"\nmethod = \"{method}\"\ndirection = \"forward\"\nstart = \"{START} s\"\n"
+        "{path}[[measure]]\nfrom = \"{from}\"\nto = \"{to}\"\nmethod = \"{method}\"\ndirection = \"{direction}\"\nstart = \"{START} s\"\n"
     );
     let scenario = Scenario::parse("enough", &text)?;
     let stop = Box::new(|now| {
@@ -260,7 +173,9 @@ fn run(kind: Kind, cross: Cross, times: f64, method: &Choice, seed: u64) -> Resu
     let without = stream(&path, seed, from, Rate::ip(20_000), Bytes(100))?;
     Ok(Run {
         answer: outcome.and_then(|o| o.estimate.as_ref()).map(|e| e.value.answer()),
-        bytes: cost.probe_bytes.0 as f64,
+        // Probes of a reverse stream are received; requests are few.
+        bytes: if asked.direction == Direction::Reverse { cost.bytes_received } else { cost.probe_bytes }.0
+            as f64,
         seconds: cost.elapsed.as_secs_f64(),
         fits: fits(&with, &without),
     })
@@ -319,24 +234,29 @@ fn stream(path: &str, seed: u64, from: f64, rate: Rate, size: Bytes) -> Result<S
     })
 }
 
-fn row(kind: Kind, cross: Cross, times: f64, runs: &[Run]) -> Row {
+fn row(path: &Path, times: f64, runs: &[Run]) -> Row {
     let count = |of: fn(&Option<Answer>) -> bool| {
         runs.iter().filter(|run| run.answer.as_ref().is_some_and(of)).count()
     };
     let is_wrong = |run: &&Run| match run.answer.flatten() {
         Some(Answer::Yes) => !run.fits,
         Some(Answer::No) => run.fits,
-        Some(Answer::AtOnce(_)) => run.fits || kind != Kind::Bucket,
+        Some(Answer::AtOnce(_)) => run.fits || path.kind != Kind::Bucket,
         None => false,
     };
     let wrong = runs.iter().filter(is_wrong).count();
     let (wrong_low, wrong_high) = stats::share_interval(wrong, runs.len(), 0.95).unwrap_or((0.0, 1.0));
     let median = |of: fn(&Run) -> f64| stats::median(&runs.iter().map(of).collect::<Vec<_>>());
     Row {
-        path: kind,
-        cross,
+        path: path.kind,
+        cross: path.cross,
+        load_bps: path.load_bps(),
+        loss: path.loss,
+        bucket_bytes: (path.kind == Kind::Bucket).then_some(path.burst.0),
+        direction: path.ends()[2],
+        name: path.name(),
         times,
-        rate_bps: rate(kind, cross, times).bits_per_second(),
+        rate_bps: path.rate(times).bits_per_second(),
         n: runs.len(),
         fitted: runs.iter().filter(|run| run.fits).count(),
         yes: count(|a| *a == Some(Answer::Yes)),
@@ -379,7 +299,7 @@ pub fn text(rows: &[Row]) -> Table {
         let size = |x: Option<f64>| x.map_or_else(|| "-".to_owned(), |x| Bytes(x as u64).to_string());
         let counts =
             [row.n, row.fitted, row.yes, row.no, row.at_once, row.cannot_tell, row.refused, row.wrong];
-        let head = [row.path.name().to_owned(), row.cross.kind().to_owned(), format!("{}", row.times)];
+        let head = [row.name.clone(), row.cross.kind().to_owned(), format!("{}", row.times)];
         let tail = [
             format!("{:.1} .. {:.1} %", 100.0 * row.wrong_low, 100.0 * row.wrong_high),
             size(row.bytes_p50),
@@ -397,8 +317,8 @@ mod tests {
     /// The full table stands in docs/validation.md, with 200 runs of each row.
     #[test]
     fn clear_cases_at_a_fifo_are_answered_right_for_30_kb() {
-        let request =
-            Request { runs: 20, kinds: vec![Kind::Fifo], times: vec![2.0, 0.5], ..Request::default() };
+        let paths = CROSS.map(|cross| Path::of(Kind::Fifo, cross)).to_vec();
+        let request = Request { runs: 20, paths, times: vec![2.0, 0.5], ..Request::default() };
         let rows = enough(&request, &Audience::default()).unwrap();
         assert_eq!(rows.len(), 4);
         for row in &rows {
