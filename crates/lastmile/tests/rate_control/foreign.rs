@@ -1,9 +1,7 @@
 //! Classifiers as filters before controllers that know nothing of them: one of the test's own, which is no `RateController`, and NADA.
 
 use lastmile::classify::{CLASSIFIERS, Discriminator, LossClass};
-use lastmile::control::{
-    Discriminated, Fate, Feedback, LostBy, RateController, Report, Sent, Setting, build,
-};
+use lastmile::control::{Discriminated, Fate, Feedback, LostBy, Report, Sent, Setting, build};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
