@@ -54,7 +54,7 @@ sed -n '/^\[profile/,$p' Cargo.toml >target/profiles.toml
 step fuzz-build cargo check --config target/profiles.toml --target-dir target --manifest-path fuzz/Cargo.toml \
     --bins --no-default-features --locked
 # Of the examples, which clippy has checked, tests run these.
-step examples cargo build --workspace --exclude lastmile-peers --all-features --locked --example yaz --example ledbat --example veno --example ready
+step examples cargo build --workspace --exclude lastmile-peers --all-features --locked --example yaz --example ledbat --example veno --example aimd --example ready
 step lean cargo check -p lastmile-cli --no-default-features --locked
 wasm=wasm32-unknown-unknown
 if [[ -d $(rustc --print sysroot)/lib/rustlib/$wasm ]]; then

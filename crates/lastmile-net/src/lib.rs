@@ -10,6 +10,7 @@ pub mod driver;
 pub mod iperf3;
 #[cfg(feature = "lab")]
 pub mod lab;
+pub mod program;
 pub mod recording;
 pub mod sched;
 pub mod udp;

@@ -3,6 +3,8 @@
 
 use lastmile::control::Controller;
 
+#[cfg(feature = "noq")]
+pub mod noq;
 #[cfg(scream)]
 mod scream;
 

@@ -85,7 +85,7 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     let scenario = &json["scenarios"][0];
     has_keys(
         scenario,
-        "scenario description seconds streams columns rows differences changes charts alike values",
+        "scenario description seconds streams columns rows differences changes charts alike values failed",
     );
     assert_eq!(scenario["alike"], serde_json::json!([]));
     assert_eq!(scenario["streams"], serde_json::json!(["video"]));

@@ -13,6 +13,7 @@ mod own_controller;
 mod own_method;
 mod page;
 mod peers;
+mod program;
 mod recordings;
 mod refused;
 mod schemas;

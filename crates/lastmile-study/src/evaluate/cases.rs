@@ -9,6 +9,7 @@ use lastmile::units::Rate;
 use lastmile_sim::network::traffic::Arrivals;
 use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
 
+use super::guest::Guest;
 use crate::error::{Error, Result};
 use crate::scenarios;
 
@@ -24,6 +25,8 @@ pub(super) enum Contender {
     Controller(Composition),
     /// TCP with as much as goes, RFC 8869's yardstick (section 3.2.4).
     Tcp,
+    /// One that is not registered.
+    Guest(Guest),
 }
 
 impl Contender {
@@ -52,12 +55,24 @@ impl core::fmt::Display for Contender {
         match self {
             Contender::Controller(composition) => composition.fmt(f),
             Contender::Tcp => f.write_str(TCP),
+            Contender::Guest(guest) => f.write_str(&guest.name),
         }
     }
 }
 
-/// The contenders of a list with commas outside of parentheses; without a list, all controllers that answer the network.
-pub(super) fn contenders(list: Option<&str>) -> Result<Vec<Contender>> {
+/// The contenders of a list with commas outside of parentheses, without a list all controllers that answer the network, and guests behind them.
+pub(super) fn contenders(list: Option<&str>, guests: &[Guest]) -> Result<Vec<Contender>> {
+    let mut contenders = registered(list)?;
+    for guest in guests {
+        if contenders.iter().any(|before| before.to_string() == guest.name) {
+            return Err(Error::Input(format!("two contenders are called {}", guest.name)));
+        }
+        contenders.push(Contender::Guest(guest.clone()));
+    }
+    Ok(contenders)
+}
+
+fn registered(list: Option<&str>) -> Result<Vec<Contender>> {
     let usage = Error::Input;
     let all = || {
         let names = CONTROLLERS.iter().map(|scheme| scheme.name).filter(|name| *name != FIXED);
@@ -183,15 +198,16 @@ impl Tested {
     pub(super) fn with(&self, contender: &Contender) -> Result<Scenario> {
         match contender {
             Contender::Tcp => Ok(self.with_tcp()),
-            Contender::Controller(composition) => {
-                let own = self
-                    .tables
-                    .iter()
-                    .map(|table| Override::new(format!("stream.{table}.control"), composition.to_string()));
-                let overrides: Vec<Override> = self.overrides.iter().cloned().chain(own).collect();
-                Ok(Scenario::parse_with(&self.file, &self.text, &overrides)?)
-            }
+            Contender::Controller(composition) => self.with_control(&composition.to_string()),
+            // Its place, which the run gives to the guest.
+            Contender::Guest(_) => self.with_control(FIXED),
         }
+    }
+
+    fn with_control(&self, control: &str) -> Result<Scenario> {
+        let own = self.tables.iter().map(|table| Override::new(format!("stream.{table}.control"), control));
+        let overrides: Vec<Override> = self.overrides.iter().cloned().chain(own).collect();
+        Ok(Scenario::parse_with(&self.file, &self.text, &overrides)?)
     }
 
     fn with_tcp(&self) -> Scenario {
@@ -224,7 +240,7 @@ mod tests {
     use super::*;
 
     fn names(list: Option<&str>) -> Vec<String> {
-        contenders(list).unwrap().iter().map(ToString::to_string).collect()
+        contenders(list, &[]).unwrap().iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -259,7 +275,7 @@ mod tests {
                 "--controllers probe+vtp: probe+vtp is in another order than names compose in: vtp+probe",
             ),
         ] {
-            let error = contenders(Some(list)).unwrap_err().to_string();
+            let error = contenders(Some(list), &[]).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
     }
@@ -276,7 +292,7 @@ mod tests {
         assert!(error.contains("nothing is tested"), "{error}");
         // Named streams are tested, even fixed ones.
         let named = Tested::load("rfc8867-5.2", fixed, &["video".to_owned()]).unwrap();
-        let vtp = named.with(&contenders(Some("vtp")).unwrap()[0]).unwrap();
+        let vtp = named.with(&contenders(Some("vtp"), &[]).unwrap()[0]).unwrap();
         let control = |spec: &lastmile_sim::scenario::roles::stream::Spec| match &spec.sender.rate {
             SenderRate::Controlled(config) => config.control.to_string(),
             SenderRate::Fixed(_) => "-".to_owned(),

@@ -23,6 +23,24 @@ pub(super) struct Plan {
     pub(super) playout: Span,
 }
 
+/// A contender that failed in a scenario.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(super) struct Failed<'a> {
+    pub(super) controller: &'a str,
+    /// Runs in which it failed.
+    runs: usize,
+    /// Seed of the first of them, and the reason there.
+    seed: u64,
+    why: &'a str,
+}
+
+impl core::fmt::Display for Failed<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Failed { controller, runs, seed, why } = self;
+        write!(f, "{controller} has no numbers, since it failed in {runs} of the runs; seed {seed}: it {why}")
+    }
+}
+
 /// A scenario, and the results of each contender's runs, in the order of the seeds.
 pub(super) struct Evaluated {
     pub(super) scenario: String,
@@ -40,10 +58,32 @@ impl Evaluated {
 
     /// Controllers whose runs are identical for every seed.
     fn alike<'a>(&'a self, contenders: &'a [String]) -> impl Iterator<Item = &'a str> {
-        let alike =
-            |runs: &[Measured]| runs.len() > 1 && runs.iter().all(|run| run.numbers == runs[0].numbers);
+        let alike = |runs: &[Measured]| {
+            runs.len() > 1
+                && runs[0].failed.is_none()
+                && runs.iter().all(|run| run.numbers == runs[0].numbers)
+        };
         let all = contenders.iter().zip(&self.runs);
         all.filter(move |(_, runs)| alike(runs)).map(|(contender, _)| contender.as_str())
+    }
+
+    /// Contenders that failed in a run, with the count of such runs, and the seed and reason of the first.
+    pub(super) fn failures<'a>(&'a self, contenders: &'a [String], first: u64) -> Vec<Failed<'a>> {
+        let of = |(contender, runs): (&'a String, &'a Vec<Measured>)| {
+            let mut failed =
+                runs.iter().zip(first..).filter_map(|(run, seed)| Some((seed, run.failed.as_deref()?)));
+            let (seed, why) = failed.next()?;
+            Some(Failed { controller: contender, runs: 1 + failed.count(), seed, why })
+        };
+        contenders.iter().zip(&self.runs).filter_map(of).collect()
+    }
+
+    /// Contenders with numbers.
+    fn whole<'a>(
+        &'a self,
+        contenders: &'a [String],
+    ) -> impl Iterator<Item = (&'a String, &'a Vec<Measured>)> {
+        contenders.iter().zip(&self.runs).filter(|(_, runs)| runs.iter().all(|run| run.failed.is_none()))
     }
 
     /// Every number of every run: by controller and name, in the order of the seeds; null where a run has none.
@@ -73,11 +113,12 @@ impl Evaluated {
             }
             all
         };
-        let runs: Vec<Vec<_>> = self.runs.iter().map(|runs| runs.iter().map(of).collect()).collect();
+        let (contenders, runs): (Vec<&String>, Vec<Vec<_>>) =
+            self.whole(contenders).map(|(one, runs)| (one, runs.iter().map(of).collect())).unzip();
         let mut table = Table::new(&["at_s", "change", "controller", "converges_s", "stable_percent"]);
         let Some(first) = runs.first().and_then(|runs| runs.first()) else { return table };
         for key in first.keys().filter(|key| runs.iter().flatten().all(|run| run.contains_key(*key))) {
-            for (contender, runs) in contenders.iter().zip(&runs) {
+            for (&contender, runs) in contenders.iter().zip(&runs) {
                 let values = |of: fn(&Vec<Converged>) -> Option<f64>| {
                     Mean::of(&runs.iter().filter_map(|run| of(run.get(key)?)).collect::<Vec<_>>())
                 };
@@ -109,11 +150,10 @@ impl Evaluated {
                 };
                 (contender.clone(), (0..longest).filter_map(point).collect())
             };
-            contenders.iter().zip(&self.runs).map(line).collect()
+            self.whole(contenders).map(line).collect()
         };
         let mut received = by_second(&|run| run.received.iter().copied().map(Some).collect());
-        if let Some(left) = self.runs.first().and_then(|runs| runs.first()).and_then(|run| run.left.as_ref())
-        {
+        if let Some(left) = self.runs.iter().flatten().find_map(|run| run.left.as_ref()) {
             let point = |(second, left): (usize, &f64)| Some((second as f64 + 0.5, Mean::of(&[*left])?));
             received.push(("left for them".to_owned(), left.iter().enumerate().filter_map(point).collect()));
         }
@@ -133,7 +173,7 @@ impl Evaluated {
                 "Distribution of delays",
                 "one-way delay, ms (IP layer)",
                 "share of packets",
-                contenders.iter().zip(&self.runs).map(distribution).collect(),
+                self.whole(contenders).map(distribution).collect(),
             ),
         ]
     }
@@ -185,6 +225,7 @@ impl Plan {
                 "scenario": found.scenario, "description": found.description, "seconds": found.seconds, "streams": found.tested,
                 "columns": columns, "rows": rows, "differences": differences.json().1, "changes": changes, "charts": charts,
                 "alike": found.alike(&self.contenders).collect::<Vec<_>>(), "values": found.values(&self.contenders),
+                "failed": found.failures(&self.contenders, self.first),
             })
         };
         let metric =
@@ -221,6 +262,9 @@ impl Plan {
                 text.table(differences.text());
             }
             let alike = found.alike(&self.contenders).collect::<Vec<_>>().join(", ");
+            for failed in found.failures(&self.contenders, self.first) {
+                text.say(failed.to_string());
+            }
             if !alike.is_empty() {
                 text.say(format!("runs identical for every seed: {alike}; {ALIKE}"));
             }

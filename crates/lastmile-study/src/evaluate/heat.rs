@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 const NUMBER: &str = "of_possible";
 /// Sizes in pixels: the names on the left, a cell, the heading.
 const NAMES: usize = 170;
-const CELL: (usize, usize) = (70, 20);
+const CELL_HEIGHT: usize = 20;
+const CELL_WIDTH: usize = 70;
+/// Width of a character.
+const CHARACTER: usize = 8;
 const HEADING: usize = 46;
 
 /// The objects of a list of a document.
@@ -25,18 +28,20 @@ pub fn heat_map(document: &Value) -> String {
     let scenarios: Vec<&Map<String, Value>> = rows_of(document.get("scenarios")).filter(has).collect();
     let controllers: Vec<&str> =
         document["controllers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let (width, height) = (NAMES + CELL.0 * controllers.len() + 8, HEADING + CELL.1 * scenarios.len() + 8);
+    let longest = controllers.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let cell = CELL_WIDTH.max(CHARACTER * longest);
+    let (width, height) = (NAMES + cell * controllers.len() + 8, HEADING + CELL_HEIGHT * scenarios.len() + 8);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
          <text x=\"8\" y=\"16\" font-weight=\"bold\">Used of what was possible, %</text>\n"
     );
     for (column, controller) in controllers.iter().enumerate() {
-        let x = NAMES + CELL.0 * column + CELL.0 / 2;
+        let x = NAMES + cell * column + cell / 2;
         let _ = writeln!(svg, "<text x=\"{x}\" y=\"38\" text-anchor=\"middle\">{}</text>", esc(controller));
     }
     for (row, scenario) in scenarios.iter().enumerate() {
-        let y = HEADING + CELL.1 * row;
+        let y = HEADING + CELL_HEIGHT * row;
         let name = scenario.get("scenario").and_then(Value::as_str).unwrap_or_default();
         let _ = writeln!(svg, "<text x=\"8\" y=\"{}\">{}</text>", y + 14, esc(name));
         for of in rows_of(scenario.get("rows")) {
@@ -46,15 +51,15 @@ pub fn heat_map(document: &Value) -> String {
                 continue;
             };
             let Some(share) = of.get(NUMBER).and_then(Value::as_f64) else { continue };
-            let (x, text) = (NAMES + CELL.0 * column, if share > 65.0 { "#fff" } else { "#000" });
+            let (x, text) = (NAMES + cell * column, if share > 65.0 { "#fff" } else { "#000" });
             let _ = writeln!(
                 svg,
                 "<rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" fill=\"{}\"/><text x=\"{}\" y=\"{}\" \
-                 text-anchor=\"middle\" fill=\"{text}\">{share:.0}</text>",
-                CELL.0 - 1,
-                CELL.1 - 1,
+                 text-anchor=\"middle\" style=\"fill:{text}\">{share:.0}</text>",
+                cell - 1,
+                CELL_HEIGHT - 1,
                 shade(share),
-                x + CELL.0 / 2,
+                x + cell / 2,
                 y + 14
             );
         }

@@ -57,9 +57,20 @@ pub(super) struct Measured {
     pub(super) delay: Vec<Option<f64>>,
     /// Of the one-way delay in ms, at [`SHARES`].
     pub(super) quantiles: Vec<f64>,
+    /// Why it has no numbers: its controller failed.
+    #[serde(default)]
+    pub(super) failed: Option<String>,
 }
 
 impl Measured {
+    /// Takes the numbers of all runs of a case if one of them failed: those of the others alone would flatter.
+    pub(super) fn fail_together(runs: &mut [Measured]) {
+        if runs.iter().any(|run| run.failed.is_some()) {
+            runs.iter_mut()
+                .for_each(|run| *run = Measured { failed: run.failed.take(), ..Measured::default() });
+        }
+    }
+
     /// Adds what it lacks of the possible: of a run with the same seed in which oracles sent. Nothing of TCP in the streams' place, which is
     /// no source of theirs.
     pub(super) fn regret(&mut self, possible: &Measured) {
@@ -151,6 +162,7 @@ impl Ran<'_> {
             }),
             delay: self.delays(),
             quantiles: SHARES.iter().filter_map(|&share| quantile_of_sorted(&delays, share)).collect(),
+            failed: None,
         }
     }
 

@@ -19,6 +19,7 @@ use crate::scenarios::{self, RMCAT};
 mod cases;
 mod document;
 mod frames;
+mod guest;
 mod heat;
 pub mod league;
 mod measure;
@@ -32,6 +33,7 @@ mod watch;
 
 use cases::{Contender, FIXED, Tested, contenders};
 use document::{Evaluated, Plan};
+pub use guest::{Failure, Guest, Make};
 pub use heat::heat_map;
 use measure::{Measured, Ran};
 use path::Paths;
@@ -51,6 +53,8 @@ pub struct Request {
     pub streams: Vec<String>,
     /// Controllers with commas between them, `tcp` for bulk TCP in the place of the streams; nothing for all but `fixed`.
     pub controllers: Option<String>,
+    /// Controllers that are in no registry, behind those.
+    pub guests: Vec<Guest>,
     /// Queue discipline of the links that limit tested streams.
     pub queue: Option<String>,
     /// Share of packets that these links lose at random.
@@ -71,6 +75,7 @@ impl Default for Request {
             overrides: Vec::new(),
             streams: Vec::new(),
             controllers: None,
+            guests: Vec::new(),
             queue: None,
             loss: None,
             jitter: false,
@@ -110,7 +115,7 @@ impl Evaluation {
     /// # Errors
     /// A scenario, a controller, a stream or a variant cannot be.
     pub fn new(request: &Request) -> Result<Evaluation> {
-        let contenders = contenders(request.controllers.as_deref())?;
+        let contenders = contenders(request.controllers.as_deref(), &request.guests)?;
         let variants = Variants::new(request.queue.as_deref(), request.loss, request.jitter)?;
         let is_suite = request.scenarios.is_empty();
         let names: Vec<&str> = match is_suite {
@@ -194,6 +199,7 @@ impl Evaluation {
                 let pairs = runs.iter_mut().flat_map(|runs| runs.iter_mut().zip(&possible));
                 pairs.for_each(|(run, possible)| run.regret(possible));
             }
+            runs.iter_mut().for_each(|runs| Measured::fail_together(runs));
             Evaluated {
                 scenario: of.scenario.name.clone(),
                 description: of.scenario.description.clone(),
@@ -217,7 +223,7 @@ struct Case<'a> {
 
 /// Results of one run.
 fn one(case: &Case<'_>, seed: u64, playout: Span, audience: &Audience) -> Result<Measured> {
-    let Case { of, scenario, variants, is_oracle, .. } = case;
+    let Case { of, scenario, contender, variants, is_oracle } = case;
     let scenario = &*scenario.drawn(seed);
     let paths = Paths::new(scenario, &of.streams, seed);
     let (make, queues) = match is_oracle {
@@ -228,7 +234,14 @@ fn one(case: &Case<'_>, seed: u64, playout: Span, audience: &Audience) -> Result
     let mut jittered = scenario.clone();
     variants.jitter(&mut jittered, seed);
     let make = make.unwrap_or_else(|| Makers::registered(Span::ZERO, seed));
+    let (make, failure) = match contender {
+        Contender::Guest(guest) if !is_oracle => guest.makers(make, &of.streams),
+        _ => (make, Failure::default()),
+    };
     let run = scenarios::simulated_with(&jittered, seed, &make, hooks, audience)?;
+    if let Some(why) = failure.get() {
+        return Ok(Measured { failed: Some(why.clone()), ..Measured::default() });
+    }
     let kept = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Ran { scenario, paths: &paths, kept, found: &run.found, network: &run.network, playout }.measured())
 }

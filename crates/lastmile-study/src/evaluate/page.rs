@@ -6,6 +6,7 @@ use lastmile_report::rows::{cell, table};
 use serde_json::{Map, Value, json};
 
 use super::heat::{heat_map, rows_of};
+use super::league::STANDINGS;
 
 /// True if a document is an evaluation's.
 pub(crate) fn is_one(document: &Map<String, Value>) -> bool {
@@ -42,6 +43,13 @@ pub fn page(document: &Value) -> String {
             let why = "nothing that is random in the scenario reaches them: their intervals do not say how sure a number is";
             body += &format!("<p class=\"soft\">All runs are alike of {}: {why}.</p>\n", esc(&of("alike")));
         }
+        let failed: Vec<_> = rows_of(scenario.get("failed")).collect();
+        if !failed.is_empty() {
+            body += &format!(
+                "<p>Failed, and so without numbers:</p>\n{}",
+                table(&failed, &["controller", "runs", "seed", "why"])
+            );
+        }
         let charts = scenario.get("charts").and_then(Value::as_array).into_iter().flatten();
         let charts: String = charts.map(chart).collect();
         body += &format!("<div class=\"card\"><div class=\"plots wide\">\n{charts}</div></div>\n");
@@ -67,15 +75,6 @@ fn league(document: &Value) -> String {
         let rows: Vec<&Map<String, Value>> = rows_of(league.get(key)).collect();
         table(&rows, columns)
     };
-    let names: Vec<&str> = rows_of(league.get("standings"))
-        .next()
-        .map(|row| {
-            row.keys()
-                .map(String::as_str)
-                .filter(|key| !key.ends_with("_low") && !key.ends_with("_high"))
-                .collect()
-        })
-        .unwrap_or_default();
     let columns = [
         "suite",
         "case",
@@ -93,10 +92,20 @@ fn league(document: &Value) -> String {
         "worst_seed",
         "worst_frame_p95_ms",
     ];
+    let distribution = |suite: &Map<String, Value>| {
+        let name = suite.get("suite").and_then(Value::as_str).unwrap_or_default();
+        let charts = suite.get("charts").and_then(Value::as_array).into_iter().flatten();
+        let charts: String = charts.map(chart).collect();
+        format!(
+            "<p><b>{}</b></p>\n<div class=\"card\"><div class=\"plots wide\">\n{charts}</div></div>\n",
+            esc(name)
+        )
+    };
+    let distributions: String = rows_of(league.get("distributions")).map(distribution).collect();
     format!(
         "<h2 id=\"league\">League</h2>\n<p>Rivals are held against the first controller by the rules of docs/league.md.</p>\n{}\n\
-         <div class=\"card\">{}</div>\n<details>\n<summary>Each case</summary>\n{}</details>\n",
-        all("standings", &names),
+         <div class=\"card\">{}</div>\n<h3>Distributions over the runs of each suite</h3>\n{distributions}<details>\n<summary>Each case</summary>\n{}</details>\n",
+        all("standings", &STANDINGS),
         heat_map(document),
         all("rows", &columns)
     )

@@ -2,6 +2,7 @@
 
 mod clones;
 mod closed_loop;
+mod foreign;
 mod last_mile;
 mod laws;
 mod liars;

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::time::Span;
+use lastmile_net::program::Program;
 use lastmile_study::evaluate::league::{self, League};
-use lastmile_study::evaluate::{Comparison, Evaluation, Request, heat_map, page};
+use lastmile_study::evaluate::{Comparison, Evaluation, Guest, Request, heat_map, page};
 use serde_json::Value;
 
 use crate::shell::exit::Exit;
@@ -43,6 +45,9 @@ pub(crate) struct Args {
     /// all controllers but fixed]
     #[arg(long, value_name = "LIST")]
     controllers: Option<String>,
+    /// Command of a program that is a rate controller, over a pipe (docs/program.md), such as 'python3 aimd.py'; may be given several times
+    #[arg(long, value_name = "COMMAND")]
+    program: Vec<String>,
     /// Name of a [[stream]] to test; may be given several times
     #[arg(long, value_name = "NAME")]
     stream: Vec<String>,
@@ -103,6 +108,7 @@ impl Asked {
             let request = league::Request {
                 suites: args.suites.clone(),
                 controllers: args.controllers.clone(),
+                guests: guests(&args.program)?,
                 runs: args.experiment.runs,
                 brief: args.brief,
             };
@@ -122,6 +128,7 @@ impl Asked {
             overrides: replaced(&args.set)?,
             streams: args.stream.clone(),
             controllers: args.controllers.clone(),
+            guests: guests(&args.program)?,
             queue: args.queue.clone(),
             loss: args.loss,
             jitter: args.jitter,
@@ -138,6 +145,18 @@ impl Asked {
             Asked::League(league) => league.run(fleet, &audience()),
         }
     }
+}
+
+/// Programs as contenders. Each is started once, so that a wrong command is refused before any run.
+fn guests(commands: &[String]) -> anyhow::Result<Vec<Guest>> {
+    let guest = |command: &String| {
+        let refused = |why: &dyn std::fmt::Display| Exit::Usage.blame(anyhow!("--program {command}: {why}"));
+        let program = Program::new(command).map_err(|why| refused(&why))?;
+        program.check().map_err(|error| refused(&error))?;
+        let name = program.name();
+        Ok(Guest { name, make: Arc::new(move |setting, failure| program.controller(setting, failure)) })
+    };
+    commands.iter().map(guest).collect()
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {

@@ -1,16 +1,17 @@
 //! The league: rate controllers over all suites of paths, and who is better than whom by rules that stood before the runs
 //! (`docs/league.md`).
 
+use lastmile::observe::stats::quantile_of_sorted;
 use lastmile::time::Span;
 use lastmile_report::Mean;
-use lastmile_report::table::{Cell, Table};
+use lastmile_report::table::{Cell, Chart, Table};
 use lastmile_sim::scenario::Override;
 use serde_json::{Value, json};
 
 use super::cases::{Tested, contenders};
 use super::document::{Evaluated, Plan};
 use super::variants::Variants;
-use super::{Comparison, Entry, Evaluation};
+use super::{Comparison, Entry, Evaluation, Guest};
 use crate::audience::Audience;
 use crate::error::{Error, Result};
 use crate::fleet::Fleet;
@@ -33,6 +34,8 @@ const RATE_POINTS: f64 = 2.0;
 /// or with one that is at most so much higher, and a rate that is more than so many points higher.
 const ALIKE_MS: f64 = 5.0;
 const MORE_POINTS: f64 = 5.0;
+/// Points of a distribution, but for its first.
+const QUANTILES: u32 = 40;
 /// Beside TCP a rival counts that leaves it this share of its fair share, and takes no more than that of its own.
 const LEFT_TO_TCP: f64 = 0.8;
 const TAKEN: f64 = 1.1;
@@ -44,6 +47,8 @@ pub struct Request {
     pub suites: Vec<String>,
     /// Controllers with commas between them; nothing for all but `fixed`. The first is the one that rivals are held against.
     pub controllers: Option<String>,
+    /// Controllers that are in no registry, behind those.
+    pub guests: Vec<Guest>,
     /// Runs of each case in place of the usual numbers.
     pub runs: Option<u64>,
     /// The short league.
@@ -76,7 +81,7 @@ impl League {
         if cases.is_empty() {
             return Err(Error::Input("--brief has no case of these suites".to_owned()));
         }
-        let contenders = contenders(request.controllers.as_deref())?;
+        let contenders = contenders(request.controllers.as_deref(), &request.guests)?;
         let (alone, beside) = if request.brief { BRIEF_RUNS } else { RUNS };
         let mut entries = Vec::new();
         for case in &cases {
@@ -113,26 +118,36 @@ impl League {
         ));
         let mut rows = Vec::new();
         for suite in SUITES {
-            let mut table = Table::new(&COLUMNS);
+            let (mut table, mut failures) = (Table::new(&COLUMNS), Vec::new());
             for ((entry, case), found) in self.evaluation.entries.iter().zip(&self.cases).zip(&found) {
                 if case.suite == suite {
                     let judged = judge(found, &plan.contenders, tcp_flows(&entry.of), entry.runs);
                     judged.iter().for_each(|row| row.tell(&mut table, &case.name));
+                    let failed = found.failures(&plan.contenders, plan.first);
+                    failures.extend(failed.iter().map(|failed| format!("{}: {failed}", case.name)));
                     rows.extend(judged.into_iter().map(|row| (case, row)));
                 }
             }
             if rows.iter().any(|(case, _)| case.suite == suite) {
                 text.say(format!("\n{suite}:"));
                 text.table(table.text());
+                failures.into_iter().for_each(|failed| text.say(failed));
             }
         }
+        let of_suite = |suite: &&'static str| {
+            let own: Vec<&Row> =
+                rows.iter().filter(|(case, _)| case.suite == *suite).map(|(_, row)| row).collect();
+            (!own.is_empty())
+                .then(|| json!({ "suite": suite, "charts": distributions(&plan.contenders, &own) }))
+        };
+        let distributions: Vec<Value> = SUITES.iter().filter_map(of_suite).collect();
         let standings = standings(&plan.contenders, &rows.iter().map(|(_, row)| row).collect::<Vec<_>>());
         text.say("\nall cases:");
         text.table(standings.text());
         let (_, standings, _) = standings.json();
         let mut document = plan.document(&found);
         let rows: Vec<Value> = rows.iter().map(|(case, row)| row.document(case)).collect();
-        document["league"] = json!({ "rows": rows, "standings": standings });
+        document["league"] = json!({ "rows": rows, "standings": standings, "distributions": distributions });
         Ok(Some(Comparison { document, text }))
     }
 }
@@ -172,15 +187,20 @@ struct Row {
     /// It dominates the first controller, and the first controller dominates it.
     dominates: bool,
     dominated: bool,
+    /// It failed in a run, and has no numbers.
+    failed: bool,
+    /// Rate and P95 frame delay of each run, where it has them.
+    runs_of: [Vec<f64>; 2],
     /// Seed of the longest P95 frame delay, with that and the rate there.
     worst: Option<(u64, f64, f64)>,
 }
 
 impl Row {
     fn tell(&self, table: &mut Table, case: &str) {
-        let note = match (self.dominates, self.dominated) {
-            (true, _) => "it dominates",
-            (_, true) => "is dominated",
+        let note = match (self.failed, self.dominates, self.dominated) {
+            (true, ..) => "failed",
+            (_, true, _) => "it dominates",
+            (_, _, true) => "is dominated",
             _ => "",
         };
         let fair = if self.fair == Some(false) { "unfair to TCP" } else { note };
@@ -209,6 +229,7 @@ impl Row {
             "loss": mean(self.loss), "loss_half": half(self.loss),
             "regret": mean(self.regret), "regret_queue_ms": mean(self.regret_queue_ms),
             "pareto": self.pareto, "fair": self.fair, "dominates": self.dominates, "dominated": self.dominated,
+            "failed": self.failed,
             "worst_seed": self.worst.map(|worst| worst.0), "worst_frame_p95_ms": self.worst.map(|worst| worst.1),
             "worst_rate": self.worst.map(|worst| worst.2),
         })
@@ -223,7 +244,10 @@ fn judge(found: &Evaluated, contenders: &[String], tcp: usize, seeds: u64) -> Ve
     let mean = |of: &[Numbers], number: &str| runs::mean(of, number);
     let fair: Vec<Option<bool>> = all
         .iter()
-        .map(|of| (tcp > 0).then(|| is_fair(mean(of, "tcp_ratio"), found.tested.len(), tcp)))
+        .map(|of| {
+            (tcp > 0 && of.iter().any(|run| !run.is_empty()))
+                .then(|| is_fair(mean(of, "tcp_ratio"), found.tested.len(), tcp))
+        })
         .collect();
     let key = |of: &[Numbers]| {
         let [rate, p95, loss] =
@@ -249,6 +273,9 @@ fn judge(found: &Evaluated, contenders: &[String], tcp: usize, seeds: u64) -> Ve
             fair: fair[at],
             dominates: at > 0 && counts(at) && dominates(of, &all[0]),
             dominated: at > 0 && counts(0) && dominates(&all[0], of),
+            failed: found.runs[at].iter().any(|run| run.failed.is_some()),
+            runs_of: ["rate", "frame_p95_ms"]
+                .map(|number| of.iter().filter_map(|run| run.get(number).copied()).collect()),
             worst: worst.max_by(|a, b| a.1.total_cmp(&b.1)),
         }
     };
@@ -257,7 +284,8 @@ fn judge(found: &Evaluated, contenders: &[String], tcp: usize, seeds: u64) -> Ve
 
 /// Gives each run its `rate`: `of_possible` where it is known, else the share of the best contender's mean.
 fn rates(all: &mut [Vec<Numbers>]) {
-    let known = all.iter().flatten().all(|run| run.contains_key("of_possible"));
+    let mut runs = all.iter().flatten().filter(|run| !run.is_empty());
+    let known = runs.all(|run| run.contains_key("of_possible"));
     let number = if known { "of_possible" } else { "received_kbps" };
     let means = all.iter().filter_map(|of| runs::mean(of, number)).map(|mean| mean.mean);
     let best = if known { 100.0 } else { means.fold(0.0, f64::max) };
@@ -293,19 +321,42 @@ fn dominates(rival: &[Numbers], other: &[Numbers]) -> bool {
     rate.0 >= -RATE_POINTS && delay.1 < -LOWER_MS || delay.1 <= ALIKE_MS && rate.0 > MORE_POINTS
 }
 
+/// Charts of the distributions of a suite's runs: the share of runs below a rate, and below a P95 frame delay.
+fn distributions(contenders: &[String], rows: &[&Row]) -> Value {
+    let mut charts = Table::new(&[]);
+    for (number, title, x) in [(0, "Rate", "rate, %"), (1, "Frame delay", "P95 frame delay of a run, ms")] {
+        let line = |controller: &String| {
+            let own = rows.iter().filter(|row| row.controller == *controller);
+            let mut values: Vec<f64> = own.flat_map(|row| row.runs_of[number].iter().copied()).collect();
+            values.sort_by(f64::total_cmp);
+            let point = |step: u32| {
+                let share = f64::from(step) / f64::from(QUANTILES);
+                Some((quantile_of_sorted(&values, share)?, Mean::exactly(share)))
+            };
+            (controller.clone(), (0..=QUANTILES).filter_map(point).collect())
+        };
+        charts.chart(Chart::new(title, x, "share of runs", contenders.iter().map(line).collect()));
+    }
+    charts.json().2
+}
+
+/// Columns of the standings.
+pub(super) const STANDINGS: [&str; 10] = [
+    "controller",
+    "cases",
+    "Pareto",
+    "dominates the first",
+    "dominated by it",
+    "unfair to TCP",
+    "failed",
+    "median regret %",
+    "median regret ms",
+    "worst regret %",
+];
+
 /// Counts over all cases.
 fn standings(contenders: &[String], rows: &[&Row]) -> Table {
-    let mut table = Table::new(&[
-        "controller",
-        "cases",
-        "Pareto",
-        "dominates the first",
-        "dominated by it",
-        "unfair to TCP",
-        "median regret %",
-        "median regret ms",
-        "worst regret %",
-    ]);
+    let mut table = Table::new(&STANDINGS);
     for controller in contenders {
         let own: Vec<&&Row> = rows.iter().filter(|row| row.controller == *controller).collect();
         let count = |is: &dyn Fn(&Row) -> bool| {
@@ -323,6 +374,7 @@ fn standings(contenders: &[String], rows: &[&Row]) -> Table {
             count(&|row| row.dominates),
             count(&|row| row.dominated),
             count(&|row| row.fair == Some(false)),
+            count(&|row| row.failed),
             median(&regret),
             median(&queue),
             Cell::Exact(regret.iter().copied().reduce(f64::max), None),
