@@ -12,7 +12,7 @@ mod phases;
 
 use arrivals::Arrivals;
 use beside::Beside;
-use losses::Losses;
+use losses::{Cause, Losses};
 use marks::Marks;
 use phases::Phase;
 
@@ -70,6 +70,9 @@ const CONTROL_TIME_S: (f64, f64) = (0.06, 1.0);
 const SCALE_CUT: f64 = 0.85;
 const LEAST_SCALE: f64 = 0.3;
 const SCALE_RECOVERY: f64 = 0.03;
+/// Where losses seem to be the link's, a longer delay to keep than these seconds is halved, at most down to them: PIE drops packets of a queue
+/// of 15 ms (RFC 8033), whatever one flow of several does.
+const SPARED_S: f64 = 0.012;
 /// A share of losses that takes off from the rate, and bounds on it.
 const CUTS: f64 = 0.01;
 const CUT: (f64, f64) = (0.03, 0.3);
@@ -127,6 +130,8 @@ pub struct Lastmile {
     scale_cut: f64,
     last_cut: f64,
     next_dip: f64,
+    /// The receive rate where losses went with the rate and no queue stood, and when that was.
+    ceiling: Option<(f64, f64)>,
     /// gamma: growth in a control time while the queue is empty, and since when it is.
     growth: f64,
     empty_since: Option<f64>,
@@ -163,6 +168,7 @@ impl Lastmile {
             scale_cut: f64::NEG_INFINITY,
             last_cut: f64::NEG_INFINITY,
             next_dip,
+            ceiling: None,
             growth: 0.0,
             empty_since: None,
             desired: f64::INFINITY,
@@ -198,7 +204,8 @@ impl Lastmile {
     /// Delay to keep: equal delays of equal packets are equal rates.
     fn target(&self) -> f64 {
         let packets = self.config.packets * self.flow.packet_size() / self.rate.max(1.0);
-        self.scale * (self.config.delay.as_secs_f64() + packets).min(LONGEST_TARGET_S)
+        let target = self.scale * (self.config.delay.as_secs_f64() + packets).min(LONGEST_TARGET_S);
+        if self.losses.is_link() { target.min((0.5 * target).max(SPARED_S)) } else { target }
     }
 
     fn received(&self, (seconds, packets): (f64, f64)) -> f64 {
@@ -235,6 +242,9 @@ impl Lastmile {
             self.scale_cut = now;
             let share = self.losses.short_share();
             if share > CUTS && matches!(self.phase, Phase::Start | Phase::Track | Phase::Dip { .. }) {
+                if self.losses.cause == Cause::Rate && self.seen.law_queue < self.seen.target {
+                    self.ceiling = Some((self.seen.slow.min(self.rate), now));
+                }
                 self.set(self.rate * (1.0 - share.clamp(CUT.0, CUT.1)));
                 self.settle(now);
                 if self.phase == Phase::Start {
@@ -363,6 +373,7 @@ impl RateController for Lastmile {
             Signal::Route { why } => {
                 self.losses.on_route_change();
                 self.marks = Marks::new();
+                self.ceiling = None;
                 if why == RouteChange::LessCapacity {
                     // The queue is the old path's: let it drain before a base delay is taken.
                     self.set((self.received(FAST) / 2.0).min(self.rate));

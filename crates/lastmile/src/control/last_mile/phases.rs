@@ -16,6 +16,8 @@ const MOST_GROWTH: f64 = 0.5;
 /// The rate is at most so many times what arrives: at the start, and later.
 const START_MOST: f64 = 2.0;
 const MOST: f64 = 1.5;
+/// Above a rate at which packets were lost it grows by the square of the time since, by a half in so many seconds; then that is forgotten.
+const CEILING_S: f64 = 20.0;
 /// No more doubling with so many losses.
 const START_LOSS: f64 = 0.2;
 /// A queue drains in so many seconds; bounds on the part that is cut.
@@ -142,9 +144,14 @@ impl Lastmile {
             return self.begin_drain(seen, seen.fast.min(1.1 * self.rate));
         }
         let t = seen.control_time;
+        self.ceiling = self.ceiling.filter(|(_, since)| now - since < CEILING_S);
+        let most = self.ceiling.map_or(f64::INFINITY, |(rate, since)| {
+            let age = (now - since) / CEILING_S;
+            rate * (1.0 + 0.5 * age * age)
+        });
         if law_queue < 0.35 * target + 0.001 {
             let is_quiet = now - self.last_cut > 2.0 * t && now - self.scale_cut > 1.0;
-            if now - *self.empty_since.get_or_insert(now) > t && is_quiet {
+            if now - *self.empty_since.get_or_insert(now) > t && is_quiet && self.ceiling.is_none() {
                 self.growth = (self.growth + RAMP * dt / t).min(MOST_GROWTH);
             }
         } else {
@@ -154,7 +161,7 @@ impl Lastmile {
         let pull = if error > 0.0 { base_time.min(PULL_S) } else { base_time };
         let change = GAIN * (error / base_time) * (dt / pull) - DERIVATIVE_GAIN * law_rise / base_time;
         let rate = self.rate * libm::exp(change.clamp(CHANGE.0, CHANGE.1) + self.growth * dt / t);
-        self.set(rate.min((MOST * seen.slow).max(self.rate)));
+        self.set(rate.min((MOST * seen.slow).min(most).max(self.rate)));
         if now > self.next_dip && self.growth == 0.0 {
             self.next_dip = now + self.config.dip.as_secs_f64();
             self.phase = Phase::Dip { until: now + t.max(DIP_S) };
