@@ -30,7 +30,7 @@ crate::options! {
     /// The parameters of our own controller; each default is an experiment of `docs/controller.md`.
     pub struct LastmileConfig {
         /// Packets that a flow keeps in the queue
-        packets: f64 [0.1..=100.0] = 2.5, "our own: fairness (RFC 8867, 5.5) against delay";
+        packets: f64 [0.1..=100.0] = 1.8, "our own: fairness (RFC 8867, 5.5) against delay";
         /// Delay that it keeps besides
         delay: Span [Span::ZERO..=Span::from_secs(1)] = Span::from_millis(3), "our own: above the stamps' resolution";
         /// Pacing rate over target
