@@ -102,6 +102,15 @@ fn a_plain_reflector_serves_no_one_way_method() {
     assert!(ended.after < Duration::from_secs(7), "{ended:?}");
 }
 
+/// They would send half a megabyte and blame the path.
+#[test]
+fn methods_of_one_way_refuse_round_trips_before_a_packet() {
+    for method in ["pathload", "pathchirp", "ecnprobe"] {
+        let ended = lastmile(&["measure", "127.0.0.1", "--direction", "round-trip", "--method", method]);
+        ended.is_error(USAGE, &["direction of", method, "cannot be round-trip"]);
+    }
+}
+
 #[test]
 fn every_round_trip_method_measures_a_plain_reflector() {
     let methods = lastmile(&["methods", "--json"]).json();

@@ -43,14 +43,14 @@ impl AllConfig {
     /// let all = of("all(pause=2 s, packet_size=1000 B)")?;
     /// assert_eq!(all.measured[0].1.to_string(), "wbest(packet_size=1000 B)");
     /// assert!(all.measured.iter().all(|(_, choice)| choice.name != "pathload")); // one way only
-    /// assert!(of("wbest")?.budget.is_none());
+    /// assert!(of("wbest")?.budget.is_none() && of("ecnprobe").is_err());
     /// let refused = of("all(rate=1 Mbit/s)").unwrap_err().to_string();
     /// assert!(refused.starts_with("all has no option rate"), "{refused}");
     /// # Ok::<(), lastmile::options::ChoiceError>(())
     /// ```
     ///
     /// # Errors
-    /// `all` has no such option, or not with that value.
+    /// `all` has no such option, or not with that value; or there is no such method, or it does not fit the direction.
     pub fn expand(choice: &Choice, directions: &[Direction]) -> Result<Expanded, ChoiceError> {
         let each = |choices: &[Choice], fits: &dyn Fn(&Choice, Direction) -> bool| {
             let pairs = choices.iter().flat_map(|choice| directions.iter().map(move |&way| (way, choice)));
@@ -60,6 +60,11 @@ impl AllConfig {
                 .collect()
         };
         if choice.name != ALL {
+            let method = METHODS.find(&choice.name)?;
+            if directions.contains(&Direction::RoundTrip) && !method.round_trip {
+                let why = "cannot be round-trip: it reads how each packet fared on one way, and a reply tells of both; run `lastmile serve` there, and measure forward or reverse";
+                return Err(OptionError::new("direction", why).of(method.name).into());
+            }
             return Ok(Expanded { measured: each(std::slice::from_ref(choice), &|_, _| true), budget: None });
         }
         let own = |name: &String| AllConfig::OPTIONS.iter().any(|opt| opt.name == name);

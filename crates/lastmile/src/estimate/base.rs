@@ -12,6 +12,7 @@ use crate::observe::StreamVerdict;
 use crate::observe::burst::Burst;
 use crate::observe::judge;
 use crate::observe::order::Order;
+use crate::observe::schedule::Schedule;
 use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};
@@ -174,6 +175,18 @@ impl Base {
         self.wasted = 0;
     }
 
+    /// The same of a stream of which a tool could make nothing. Losses were the reason if some of its packets were lost and departures kept the schedule
+    /// where it can be seen; else hosts were, unless the verdict says more.
+    pub fn waste_of(&mut self, record: &StreamRecord, verdict: StreamVerdict, attempts: u32) {
+        let schedule = Schedule::of(record);
+        let both = || (1..record.packets.len()).filter(|i| record.receive_gap(*i).is_some());
+        let kept = both().filter(|i| schedule.held()[*i]).count() * 2 >= both().count();
+        let cause =
+            if record.lost() > 0 && kept { StreamVerdict::TooLossy } else { StreamVerdict::ScheduleBroken };
+        let tells = !matches!(verdict, StreamVerdict::Believed | StreamVerdict::ScheduleBroken);
+        self.waste(if tells { verdict } else { cause }, attempts);
+    }
+
     /// Counts a stream that told nothing. After `attempts` in a row there is no result, for the last reason seen.
     pub fn waste(&mut self, verdict: StreamVerdict, attempts: u32) {
         self.wasted += 1;
@@ -324,6 +337,29 @@ mod tests {
             base.useful();
         });
         assert!(!base.is_done());
+    }
+
+    /// Every fourth packet of a train is lost, which is not yet too many for a verdict, and its gaps that came were sent as planned; or they were not.
+    #[test]
+    fn losses_are_not_a_hosts_fault() {
+        let planned: Vec<u64> = (0..20).map(|k| k * 1_000).collect();
+        let came: Vec<Option<u64>> = (0..20).map(|k| (k % 4 != 1).then_some(5_000 + k * 1_000)).collect();
+        let cause = |sent: &[u64], came: &[Option<u64>]| {
+            let (mut base, stream) =
+                (Base::new(Conditions::default()), record(Pattern::Train, &planned, sent, came));
+            let verdict = base.judge(&stream, 20);
+            assert_eq!(verdict, StreamVerdict::ScheduleBroken);
+            base.waste_of(&stream, verdict, 1);
+            base.step()
+        };
+        let lossy = Step::Done(Outcome::Refused(Refusal::TooLossy { lost: 5, sent: 20 }));
+        let late = Step::Done(Outcome::Refused(Refusal::ScheduleBroken { sent: 1, discarded: 1 }));
+        assert_eq!(cause(&planned, &came), Some(lossy));
+        let slow: Vec<u64> = planned.iter().map(|at| at * 2).collect();
+        let behind: Vec<Option<u64>> = slow.iter().map(|at| Some(5_000 + at)).collect();
+        assert_eq!(cause(&slow, &behind), Some(late.clone()));
+        let some: Vec<Option<u64>> = came.iter().zip(&behind).map(|(one, two)| one.and(*two)).collect();
+        assert_eq!(cause(&slow, &some), Some(late));
     }
 
     #[test]

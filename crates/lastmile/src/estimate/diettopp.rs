@@ -224,7 +224,7 @@ impl Estimator for DietTopp {
         let took = signal::sums(&gaps)[1].max(record.planned.last().copied().unwrap_or(Span::ZERO));
         self.base.pause(took.scaled(1.0 / self.config.duty - 1.0).clamp(Span::ZERO, MOST_PAUSE));
         if verdict != StreamVerdict::Believed || signal::throughput(&gaps).is_none() {
-            return self.base.waste(verdict.or(StreamVerdict::ScheduleBroken), ATTEMPTS);
+            return self.base.waste_of(record, verdict, ATTEMPTS);
         }
         self.base.useful();
         match self.rates.is_empty() {

@@ -195,7 +195,7 @@ impl Estimator for Dispersion {
                 .map(rate)
                 .collect();
         let Some(middle) = stats::median(&came) else {
-            return self.base.waste(StreamVerdict::ScheduleBroken, ATTEMPTS);
+            return self.base.waste_of(record, verdict, ATTEMPTS);
         };
         self.base.useful();
         let service = bits_per_second(middle).time_for(self.config.packet_size);
@@ -205,7 +205,7 @@ impl Estimator for Dispersion {
         if self.rates.len() >= self.config.pairs {
             self.base.found(self.found(&[]));
         } else if self.base.sent as usize > 4 * self.config.pairs.div_ceil(AT_ONCE) + 1 {
-            self.base.waste(StreamVerdict::ScheduleBroken, 0);
+            self.base.waste_of(record, verdict, 0);
         }
     }
 

@@ -235,7 +235,7 @@ impl Estimator for Igi {
         self.base.drain(record, self.config.pause);
         let gaps = signal::gaps(record, !self.config.faithful);
         if verdict != StreamVerdict::Believed || signal::throughput(&gaps).is_none() {
-            return self.base.waste(verdict.or(StreamVerdict::ScheduleBroken), ATTEMPTS);
+            return self.base.waste_of(record, verdict, ATTEMPTS);
         }
         self.base.useful();
         match self.search {

@@ -13,8 +13,8 @@
 
 use crate::estimate::search::Latest;
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Refusal, Search, Signal, Step,
-    StreamPlan, Value, Warning, WarningCode, base::TOO_FAST, bits_per_second,
+    Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Search, Signal, Step, StreamPlan,
+    Value, Warning, WarningCode, base::TOO_FAST, bits_per_second,
 };
 use crate::observe::StreamVerdict;
 use crate::observe::pairs::NOISE_SHARE;
@@ -173,6 +173,8 @@ pub struct Pathchirp {
     streams: Vec<u32>,
     /// Chirps that met others.
     met: usize,
+    /// Chirps that lost packets.
+    lossy: usize,
     config: PathchirpConfig,
 }
 
@@ -194,6 +196,7 @@ impl Pathchirp {
             idle: Span::ZERO,
             streams: Vec::new(),
             met: 0,
+            lossy: 0,
             config,
         }
     }
@@ -215,8 +218,9 @@ impl Pathchirp {
     /// The estimate of a chirp, in bit/s.
     fn estimate(&self, record: &StreamRecord) -> Option<Chirp> {
         if record.lost() > 0 {
-            // A lossy chirp beside no other one.
-            return (self.latest.mean().is_none()).then_some(Chirp { rate: self.low / 2.0, met: false });
+            // The program takes a lossy chirp beside no other one for half of the lowest rate.
+            let is_alone = self.config.faithful && self.latest.mean().is_none();
+            return is_alone.then_some(Chirp { rate: self.low / 2.0, met: false });
         }
         let came: Vec<Span> = (1..record.packets.len()).map_while(|i| record.receive_gap(i)).collect();
         if came.iter().any(|gap| *gap < Span::ZERO) {
@@ -269,6 +273,14 @@ impl Pathchirp {
     fn found(&self, mean: f64) -> Vec<Estimate> {
         let value = Value::Is(bits_per_second(mean));
         let mut found = vec![self.base.estimate(Quantity::AvailableBandwidth, value, &self.streams)];
+        if !self.config.faithful && self.lossy > self.streams.len() {
+            let text = format!(
+                "from {} chirps: {} others lost packets and tell nothing",
+                self.streams.len(),
+                self.lossy
+            );
+            found[0].warnings.push(Warning { code: WarningCode::Partial, text });
+        }
         self.guard.warn(self.capacity.max(mean), &mut found);
         if !self.config.faithful && self.met * MET > self.streams.len() {
             let text = format!(
@@ -316,14 +328,17 @@ impl Estimator for Pathchirp {
         let over = self.spent >= self.config.max_span;
         let believed = verdict == StreamVerdict::Believed || verdict == StreamVerdict::TooLossy;
         let one = self.estimate(record).filter(|_| believed);
+        self.lossy += usize::from(believed && record.lost() > 0);
         let Some(one) = one else {
-            let why = if record.lost() > 0 { StreamVerdict::TooLossy } else { verdict };
-            self.base.waste(why, ATTEMPTS);
-            if over && !self.base.is_done() {
-                match self.latest.mean() {
-                    Some(mean) => self.finish(mean),
-                    None => self.base.refuse(Refusal::NotConverged { streams: self.base.sent }),
-                }
+            let why = if record.lost() > 0 {
+                StreamVerdict::TooLossy
+            } else {
+                verdict.or(StreamVerdict::Reordered)
+            };
+            let mean = self.latest.mean();
+            self.base.waste(why, if over && mean.is_none() { 0 } else { ATTEMPTS });
+            if let Some(mean) = mean.filter(|_| over && !self.base.is_done()) {
+                self.finish(mean);
             }
             return;
         };
@@ -346,8 +361,11 @@ impl Estimator for Pathchirp {
     }
 
     fn so_far(&self) -> Vec<Estimate> {
-        let mean = self.latest.mean().filter(|_| !self.base.is_done());
-        mean.map_or_else(Vec::new, |mean| self.found(mean))
+        let Some(mean) = self.latest.mean().filter(|_| !self.base.is_done()) else { return Vec::new() };
+        let text = format!("from {} chirps, whose mean may yet change", self.streams.len());
+        let mut found = self.found(mean);
+        found[0].warnings.insert(0, Warning { code: WarningCode::Partial, text });
+        found
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
@@ -359,7 +377,7 @@ impl Estimator for Pathchirp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Outcome;
+    use crate::estimate::{Outcome, Refusal};
     use crate::observe::testing::record;
     use crate::report::Fate;
     use crate::time::Time;
@@ -465,8 +483,45 @@ mod tests {
         assert_eq!(tool.estimate(&lossy), Some(Chirp { rate: 5e6, met: false }));
         tool.latest.push(9e6);
         assert_eq!(tool.estimate(&lossy), None);
+        let tool = Pathchirp::new(PathchirpConfig::default(), Conditions::exact(1));
+        assert_eq!(tool.estimate(&lossy), None);
         let mut late = over(&plan, 10.0);
         late.packets.swap(4, 5);
         assert_eq!(tool.estimate(&late), None);
+    }
+    /// Every chirp loses a packet, but for those of `whole`: no number comes of those that do, neither at the end nor before it.
+    #[test]
+    fn where_only_lossy_chirps_came_there_is_no_number() {
+        let end = |whole: &[u32]| {
+            let config = PathchirpConfig { max_span: Span::from_secs(3), ..PathchirpConfig::default() };
+            let mut tool = Pathchirp::new(config, Conditions::exact(1));
+            let mut so_far = Vec::new();
+            loop {
+                match tool.step() {
+                    Step::Send(plan) => {
+                        let mut record = over(&plan, 100.0);
+                        if !whole.contains(&tool.base.sent) {
+                            record.packets[7].fate = Fate::Lost;
+                        }
+                        tool.on_stream(&record);
+                        so_far.extend(tool.so_far());
+                    }
+                    Step::Pause(_) => {}
+                    Step::Done(outcome) => return (outcome, so_far),
+                }
+            }
+        };
+        let (outcome, so_far) = end(&[]);
+        assert!(matches!(outcome, Outcome::Refused(Refusal::TooLossy { .. })), "{outcome:?}");
+        assert_eq!(so_far, []);
+        let (outcome, so_far) = end(&[3]);
+        let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+        for estimate in found.iter().chain(&so_far) {
+            assert!(
+                estimate.warnings.iter().any(|warning| warning.code == WarningCode::Partial),
+                "{estimate:?}"
+            );
+        }
+        assert!(!so_far.is_empty() && so_far[0].value == found[0].value);
     }
 }

@@ -22,8 +22,8 @@ use crate::estimate::wbest::IN_BATCHES;
 use crate::estimate::wbest_capacity::{Capacity, warn_too_wide};
 use crate::estimate::wbest_config::WbestConfig;
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, IntervalMethod, Quantity, Refusal, Step, StreamPlan, Value,
-    Warning, WarningCode, policer,
+    Base, Conditions, Estimate, Estimator, IntervalMethod, Outcome, Quantity, Refusal, Step, StreamPlan,
+    Value, Warning, WarningCode, policer,
 };
 use crate::observe::batch::Batch;
 use crate::observe::burst::Burst;
@@ -106,17 +106,19 @@ impl Trains {
         }
     }
 
-    /// Ends with fewer trains than were wanted, of which `why` tells.
-    pub fn end(&mut self, why: &str) {
-        if self.base.is_done() {
-            return;
+    /// The result; where there is none yet it ends with fewer trains than were wanted, of which `why` tells.
+    pub fn end(&mut self, why: &str) -> Outcome {
+        if let Some(Step::Done(outcome)) = self.base.step() {
+            return outcome;
         }
         if self.streams.is_empty() {
-            return self.base.refuse(Refusal::PeerCannot(why.to_owned()));
+            let refusal = Refusal::PeerCannot(why.to_owned());
+            self.base.refuse(refusal.clone());
+            return Outcome::Refused(refusal);
         }
         let text = format!("from {} of {} trains: {why}", self.streams.len(), self.wanted);
         self.base.warn(WarningCode::Partial, text);
-        self.finish();
+        self.finish()
     }
 
     /// Rate that the trains show so far, or their lower bound.
@@ -128,11 +130,13 @@ impl Trains {
         }
     }
 
-    fn finish(&mut self) {
-        match self.found() {
-            Ok(found) => self.base.found(found),
-            Err(refusal) => self.base.refuse(refusal),
+    fn finish(&mut self) -> Outcome {
+        let outcome = self.found().map_or_else(Outcome::Refused, Outcome::Found);
+        match outcome.clone() {
+            Outcome::Found(found) => self.base.found(found),
+            Outcome::Refused(refusal) => self.base.refuse(refusal),
         }
+        outcome
     }
 
     /// Takes in the gaps between neighbours that both came.

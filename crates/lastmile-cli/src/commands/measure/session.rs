@@ -211,7 +211,7 @@ pub(super) fn measure_iperf3(
     let udp = args.socket.open(any(peer.ip()), 0)?;
     let mut client = Iperf3::new(Iperf3Config {
         max_bytes: args.max_bytes.unwrap_or(iperf3::MAX_BYTES).min(limit.unwrap_or(Bytes(u64::MAX))),
-        max_time: args.max_seconds.map(Span::from_secs_f64),
+        max_time: args.max_seconds.map_or(iperf3::MAX_TIME, Span::from_secs_f64),
         packet_size: size,
         dscp: args.dscp,
         conditions: Conditions::of(KERNEL_NOISE, u64::from(seed[0])),

@@ -29,6 +29,8 @@ use crate::wire::iperf3::{
 pub const METHOD: &str = "trains";
 /// Bytes that a measurement may cost by default.
 pub const MAX_BYTES: Bytes = Bytes(300_000);
+/// Time that it may take by default: more than six trains take at 100 kbit/s.
+pub const MAX_TIME: Span = Span::from_secs(30);
 /// Why the way up is not measured.
 pub const NO_WAY_UP: &str = "an iperf3 server returns sums without times, so that the way up to it cannot be measured: run `lastmile serve` there";
 
@@ -68,7 +70,7 @@ pub struct Iperf3Config {
     /// Bytes at the IP layer, both directions together, that may be spent.
     pub max_bytes: Bytes,
     /// Time that may be spent.
-    pub max_time: Option<Span>,
+    pub max_time: Span,
     /// Size of a packet at the IP layer.
     pub packet_size: Bytes,
     /// DiffServ codepoint of the server's packets.
@@ -78,14 +80,14 @@ pub struct Iperf3Config {
 }
 
 impl Iperf3Config {
-    /// From `peer`, with packets of 1488 bytes and at most [`MAX_BYTES`].
+    /// From `peer`, with packets of 1488 bytes, at most [`MAX_BYTES`] and [`MAX_TIME`].
     pub fn new(peer: SocketAddr, seed: [u8; 32]) -> Iperf3Config {
         let conditions = Conditions::default();
         Iperf3Config {
             peer,
             seed,
             max_bytes: MAX_BYTES,
-            max_time: None,
+            max_time: MAX_TIME,
             packet_size: Bytes(1488),
             dscp: 0,
             conditions,
@@ -319,7 +321,7 @@ impl Iperf3 {
 
     /// When something is due.
     fn next(&self) -> Option<Time> {
-        let limit = self.config.max_time.and_then(|limit| Some(self.started? + limit));
+        let limit = self.started.map(|at| at + self.config.max_time);
         let phase = match self.phase {
             Phase::Pausing(at) | Phase::Setup(at, _) | Phase::Ending(at) => Some(at),
             Phase::Connecting(since) => Some(since + PATIENCE),
@@ -335,9 +337,8 @@ impl Iperf3 {
         if spent > self.config.max_bytes {
             return self.abort(now, Refusal::ByteLimit { limit: self.config.max_bytes });
         }
-        if let Some(limit) =
-            self.config.max_time.filter(|limit| self.started.is_some_and(|at| now - at >= *limit))
-        {
+        let limit = self.config.max_time;
+        if self.started.is_some_and(|at| now - at >= limit) {
             return self.abort(now, Refusal::TimeLimit { limit });
         }
         match self.phase {
@@ -383,8 +384,7 @@ impl Iperf3 {
             if self.taken == 0 {
                 return self.abort(now, refusal);
             }
-            self.tools.end(&refusal.to_string());
-            return self.finish(now);
+            return self.finish(now, &refusal.to_string());
         }
         let shown = self.tools.rate().map_or(LOW, |rate| Rate::ip(rate.bits_per_second() / SHARE));
         let rate = if shown < LOW {
@@ -553,18 +553,12 @@ impl Iperf3 {
             return self.fail(now, format!("the iperf3 server sends, and none of its packets comes: a firewall or NAT drops UDP, or packets of {size} do not pass (--packet-size)"));
         }
         self.take();
-        match self.tools.step() {
-            Step::Done(_) => self.finish(now),
-            _ if self.taken >= TRAINS => {
-                self.tools.end("trains came back that tell nothing");
-                self.finish(now);
-            }
-            _ => {
-                self.phase = Phase::Start;
-                self.test = None;
-                self.pause(now);
-            }
+        if self.taken >= TRAINS || matches!(self.tools.step(), Step::Done(_)) {
+            return self.finish(now, "trains came back that tell nothing");
         }
+        self.phase = Phase::Start;
+        self.test = None;
+        self.pause(now);
     }
 
     /// Plans the next test, and connects after a pause.
@@ -605,13 +599,12 @@ impl Iperf3 {
         }
         self.out.push_back(Output::Disconnect);
         self.take();
-        self.tools.end(&why);
-        self.finish(now);
+        self.finish(now, &why);
     }
 
-    fn finish(&mut self, now: Time) {
-        let Step::Done(outcome) = self.tools.step() else { return };
-        match outcome {
+    /// Ends with the tool's result, or because of `why` if it has none yet.
+    fn finish(&mut self, now: Time, why: &str) {
+        match self.tools.end(why) {
             Outcome::Found(estimates) => estimates.into_iter().for_each(|estimate| self.found(now, estimate)),
             Outcome::Refused(refusal) => self.refused(now, refusal),
         }
@@ -623,7 +616,7 @@ impl Iperf3 {
         self.out.push_back(Output::Disconnect);
         self.take();
         if let Step::Done(_) = self.tools.step() {
-            return self.finish(now);
+            return self.finish(now, &refusal.to_string());
         }
         self.tools.so_far().into_iter().for_each(|estimate| self.found(now, estimate));
         self.refused(now, refusal);

@@ -235,6 +235,21 @@ fn fewer_bytes_are_fewer_trains_and_none_are_a_refusal() {
     assert!(refusal(&decisions).contains("beyond the limit of"));
 }
 
+/// A packet in 7 s comes often enough for the test to go on, and 30 of them take three minutes and a half.
+#[test]
+fn a_server_that_trickles_ends_with_the_time() {
+    for limit in [None, Some(Span::from_secs(10)), Some(Span::from_secs(60))] {
+        let (decisions, records) =
+            Server::new(1_700).run(|config| config.max_time = limit.unwrap_or(config.max_time));
+        let limit = limit.unwrap_or(Span::from_secs(30));
+        assert!(refusal(&decisions).contains(&format!("within the limit of {limit}")), "{decisions:?}");
+        let elapsed = cost(&decisions).elapsed;
+        assert!((limit..=limit + Span::from_millis(1)).contains(&elapsed), "{elapsed}");
+        let came = records[0].packets.len() - records[0].lost();
+        assert_eq!((came, records.len()), ((limit.as_secs_f64() / 7.0) as usize, 1));
+    }
+}
+
 #[test]
 fn servers_that_refuse_are_told_by_a_sentence_each() {
     let error = |code: u8| Coming::Control(vec![0xFE, 0, 0, 0, code, 0, 0, 0, 0]);
@@ -290,7 +305,7 @@ fn losses_leave_a_number_and_silence_a_reason() {
 
 #[test]
 fn a_limit_of_time_ends_it_with_what_there_is() {
-    let (decisions, _) = Server::new(100_000).run(|config| config.max_time = Some(Span::from_secs(2)));
+    let (decisions, _) = Server::new(100_000).run(|config| config.max_time = Span::from_secs(2));
     assert!(refusal(&decisions).contains("raise --max-seconds"));
     assert!(cost(&decisions).elapsed <= Span::from_millis(2_001));
 }

@@ -145,12 +145,16 @@ impl Topp {
         let bps = |rate: Option<Rate>, share: f64| {
             rate.map_or(share * shown, |rate| rate.bits_per_second() as f64).max(1.0)
         };
-        let min = bps(self.config.min_rate, RANGE.0);
-        let max = bps(self.config.max_rate, RANGE.1).max(min * 1.01);
+        let (mut min, mut max) = (bps(self.config.min_rate, RANGE.0), bps(self.config.max_rate, RANGE.1));
+        // A limit that was given stands.
+        match self.config.min_rate {
+            None => min = min.min(max / 2.0),
+            Some(_) => max = max.max(min * 1.01),
+        }
         let level = |levels: usize| (max - min) / (levels - 1) as f64;
         self.step = bps(self.config.step, level(self.config.levels) / shown).max(level(MOST));
         let rates = (0..MOST).map(|k| min + k as f64 * self.step);
-        self.rates = rates.take_while(|rate| *rate <= max * 1.001).collect();
+        self.rates = rates.take_while(|rate| *rate <= max * 1.001).map(|rate| rate.min(max)).collect();
         self.rates.reverse();
     }
 
@@ -176,7 +180,7 @@ impl Topp {
     fn on_pairs(&mut self, record: &StreamRecord, verdict: StreamVerdict) {
         let set = PairSet::of(record);
         if verdict != StreamVerdict::Believed {
-            return self.base.waste(verdict, ATTEMPTS);
+            return self.base.waste_of(record, verdict, ATTEMPTS);
         }
         self.base.useful();
         let sum = |first: i64, second: i64| first.saturating_add(second);
@@ -217,7 +221,7 @@ impl Topp {
                 self.base.useful();
                 self.points.push(Point { offered, ratio: offered / measured, stream: record.stream });
             }
-            None => self.base.waste(verdict.or(StreamVerdict::ScheduleBroken), ATTEMPTS),
+            None => self.base.waste_of(record, verdict, ATTEMPTS),
         }
         if self.rates.is_empty() && !self.base.is_done() {
             self.end();
@@ -398,6 +402,25 @@ mod tests {
         for estimate in &found {
             let Value::MoreThan(bound) = estimate.value else { panic!("{estimate:?}") };
             assert!((60_000_000..=75_000_000).contains(&bound.bits_per_second()), "{bound}");
+        }
+    }
+
+    /// Pairs show 10 Mbit/s: a limit far below that is obeyed, and is the bound.
+    #[test]
+    fn a_highest_rate_below_what_pairs_show_is_obeyed() {
+        for limit in [100_000, 1_000_000, 1_600_000] {
+            let config = ToppConfig { max_rate: Some(Rate::ip(limit)), ..ToppConfig::default() };
+            let (outcome, _) = drive(Topp::new(config, Conditions::exact(1)), |plan, k| match plan.pattern {
+                Pattern::Pairs => pairs(&[(0, 1_190); 20]),
+                _ => {
+                    let rate = plan.rate().unwrap().bits_per_second();
+                    assert!(rate * 1_000 <= limit * 1_001 && rate * 21 >= limit * 10, "{rate} of {limit}");
+                    train(plan, 0.0, k)
+                }
+            });
+            let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+            let Value::MoreThan(bound) = found[0].value else { panic!("{found:?}") };
+            assert!(bound.bits_per_second().abs_diff(limit) * 100 <= limit, "{bound}");
         }
     }
 

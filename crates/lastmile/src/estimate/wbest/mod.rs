@@ -53,7 +53,7 @@ pub const ENTRY: Method = Method {
     pattern: &[Probes::Pairs, Probes::Trains],
     signal: Signal::Throughput,
     search: &[Search::Algorithmic],
-    weak: "under contention in Wi-Fi that aggregates, and behind a token bucket that outlasts its trains",
+    weak: "under contention in Wi-Fi that aggregates, behind a token bucket that outlasts its trains, and beside others at a queue that holds one packet: that drops theirs and delays none",
     round_trip: true,
     in_all: true,
     resolution: "1 us: 600 Mbit/s with the 2 us that kernels add; 250 us: 4.7 Mbit/s",

@@ -56,7 +56,7 @@ impl Wbest {
             _ => None,
         };
         let Some(fluid) = fluid else {
-            return self.base.waste(verdict.or(StreamVerdict::ScheduleBroken), self.config.train_attempts);
+            return self.base.waste_of(record, verdict, self.config.train_attempts);
         };
         // [WBest Algorithm 1, lines 4 to 13]
         self.trains.push(fluid.max(0.0) * lost_share);
