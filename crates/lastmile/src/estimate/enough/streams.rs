@@ -84,7 +84,7 @@ impl Enough {
             self.ends.clear();
             return;
         }
-        let no_singles = self.trains_alone || self.bucket.is_some() || self.contradicted;
+        let no_singles = self.counts_trains();
         self.phase = if no_singles { Phase::Train } else { Phase::Singles };
         let asked = self.rate();
         let blocks = match (&self.bucket, &self.narrow) {
@@ -121,6 +121,9 @@ impl Enough {
             self.singles_lost.1 += 1;
         }
         self.streams.push(record.stream);
+        if self.is_slower() {
+            return;
+        }
         let Some(narrow) = &self.narrow else { return };
         let noise = self.base.noise(record);
         let Some(idle) = Idle::of_singles(record, &narrow.pairs, narrow.slot, noise) else { return };
