@@ -4,7 +4,7 @@ use super::common::{PROGRAM, Scratch, lastmile};
 use super::patience::{Late, patiently};
 use super::{lateness, no_lab};
 
-/// Two links of 4 Mbit/s between `home` and `far`; on one of 50 Mbit/s from `narrow` a bucket of 10 kB lets 4 Mbit/s pass.
+/// A link of 4 Mbit/s each way between `home` and `far`; on one of 50 Mbit/s from `narrow` a bucket of 10 kB lets 4 Mbit/s pass.
 fn path(narrow: Option<&str>) -> String {
     let link = |from: &str, to: &str| {
         let rate = match narrow {
@@ -14,7 +14,9 @@ fn path(narrow: Option<&str>) -> String {
             Some(_) => "rate = \"50 Mbit/s\"",
             None => "rate = \"4 Mbit/s\"",
         };
-        format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\n{rate}\ndelay = \"5 ms\"\nqueue = \"60 kB\"\n")
+        format!(
+            "[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\none_way = true\n{rate}\ndelay = \"5 ms\"\nqueue = \"60 kB\"\n"
+        )
     };
     format!(
         "name = \"enough\"\nduration = \"40 s\"\n[host.home]\n[host.far]\n{}{}",

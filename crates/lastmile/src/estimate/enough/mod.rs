@@ -38,8 +38,8 @@ use crate::estimate::{
     Answer, Base, Conditions, Estimate, Estimator, Method, Probes, Quantity, Search, Signal, Step,
     StreamPlan, Value, Warning, WarningCode, bits_per_second,
 };
+use crate::observe::StreamVerdict;
 use crate::observe::pairs::Pair;
-use crate::observe::{StreamVerdict, stats};
 use crate::options::Options;
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
@@ -248,24 +248,6 @@ impl Enough {
         StreamPlan::uneven(offsets, SMALL)
     }
 
-    /// True if the ends of trains came out slower than small packets say.
-    fn contradicts(&self) -> bool {
-        let least = || self.ends.iter().copied().min_by(f64::total_cmp);
-        let end = if self.is_steep() { least() } else { stats::median(&self.ends) };
-        let (Some(narrow), Some(end)) = (&self.narrow, end) else { return false };
-        let asked = !self.trains_alone && self.bucket.is_none() && !self.contradicted && !self.borne_out;
-        // A queue whose link others fill slows a train by little: at nine tenths to 10 / 13 of twice a rate that is twice what is left.
-        let took = self.train().duration().as_secs_f64() / 3.0;
-        let late = if self.is_steep() { 1.0 - LATE * narrow.slot.as_secs_f64() / took } else { 0.0 };
-        asked && end < late.max(BORNE_OUT) * self.left_by_singles(narrow.slot).min(TIMES * self.rate())
-    }
-
-    /// Available bandwidth by small packets, bit/s.
-    fn left_by_singles(&self, slot: Span) -> f64 {
-        let capacity = self.config.packet_size.bits() as f64 / slot.as_secs_f64();
-        capacity * self.idle.0 as f64 / self.idle.1.max(1) as f64
-    }
-
     /// Ends if the answer is clear, or looks for what may be wrong with it.
     fn decide(&mut self) {
         if self.base.is_done() || matches!(self.phase, Phase::Burst) {
@@ -296,8 +278,11 @@ impl Enough {
             return;
         }
         let trains = self.ends.len() + self.wholes;
-        let is_over =
-            if self.counts_trains() { trains > self.config.rounds } else { self.rounds >= self.config.rounds };
+        let is_over = if self.counts_trains() {
+            trains > self.config.rounds
+        } else {
+            self.rounds >= self.config.rounds
+        };
         let value = match (answer, &self.bucket) {
             (Some(true), _) => Answer::Yes,
             (Some(false), Some(bucket)) => Answer::AtOnce(bucket.bytes()),
@@ -327,7 +312,9 @@ impl Enough {
         let enough = 1.0 / (1.0 - self.config.confidence);
         let [no, yes] = self.bets.wealth().map(|wealth| wealth >= enough);
         if no && yes {
-            format!("{streams} streams contradict both answers: some of them met another load than the others")
+            format!(
+                "{streams} streams contradict both answers: some of them met another load than the others"
+            )
         } else {
             format!(
                 "{streams} streams, the limit of {} rounds, leave both answers open: the rate may be within a tenth of what is left, or others' traffic varies",

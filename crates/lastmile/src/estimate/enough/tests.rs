@@ -72,11 +72,17 @@ fn six_of_ten_are_left() {
 /// 9.9 of 10 are left, or 9: rates above the link's are no reason for small packets, most of which met nobody, to bet on either side.
 #[test]
 fn rates_above_the_link_are_no_on_a_path_that_is_idle_or_nearly() {
-    for (others, rates) in [(0.01, [10_400, 11_880, 12_870, 14_850]), (0.1, [10_100, 10_800, 11_700, 13_500])] {
+    for (others, rates) in [(0.01, [10_400, 11_880, 12_870, 14_850]), (0.1, [10_100, 10_800, 11_700, 13_500])]
+    {
         for rate in rates {
             let (outcome, bytes) = drive(rate, |plan| fifo(plan, others));
             let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
-            assert_eq!(found[0].value, Value::Answer(Answer::No), "{rate}, {others}: {:?}", found[0].warning());
+            assert_eq!(
+                found[0].value,
+                Value::Answer(Answer::No),
+                "{rate}, {others}: {:?}",
+                found[0].warning()
+            );
             assert!(bytes <= 150_000, "{rate}, {others}: {bytes}");
         }
     }
