@@ -12,7 +12,7 @@ use crate::shell::time_of_day;
 /// Ask if RATE is enough for the path to HOST: yes or no, for as few bytes as that needs
 ///
 /// Yes means that a stream of RATE for the next 10 s loses less than 1 % of its packets, waits at most 50 ms longer, and takes no
-/// more than 5 % from others. Exit codes: 0 yes, 5 no, 6 only at once, behind a token bucket; 1 cannot tell. Of both
+/// more than 5 % from others. If 0.9 to 1.1 of RATE is left, either answer may come. Exit codes: 0 yes, 5 no, 6 only at once, behind a token bucket; 1 cannot tell. Of both
 /// directions 5 is before 1, and 1 before 6. HOST runs `lastmile serve`; for `--direction round-trip` any STAMP or TWAMP Light reflector
 /// will do.
 #[derive(clap::Args)]

@@ -4,7 +4,7 @@ use super::common::{PROGRAM, Scratch, lastmile};
 use super::patience::{Late, patiently};
 use super::{lateness, no_lab};
 
-/// Two links of 4 Mbit/s between `home` and `far`; on one of 50 Mbit/s from `narrow` a bucket of 10 kB lets 4 Mbit/s pass.
+/// A link of 4 Mbit/s each way between `home` and `far`; on one of 50 Mbit/s from `narrow` a bucket of 10 kB lets 4 Mbit/s pass.
 fn path(narrow: Option<&str>) -> String {
     let link = |from: &str, to: &str| {
         let rate = match narrow {
@@ -14,7 +14,9 @@ fn path(narrow: Option<&str>) -> String {
             Some(_) => "rate = \"50 Mbit/s\"",
             None => "rate = \"4 Mbit/s\"",
         };
-        format!("[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\n{rate}\ndelay = \"5 ms\"\nqueue = \"60 kB\"\n")
+        format!(
+            "[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\none_way = true\n{rate}\ndelay = \"5 ms\"\nqueue = \"60 kB\"\n"
+        )
     };
     format!(
         "name = \"enough\"\nduration = \"40 s\"\n[host.home]\n[host.far]\n{}{}",
@@ -25,21 +27,25 @@ fn path(narrow: Option<&str>) -> String {
 
 /// The exit code and the answers of `lastmile enough` with these words.
 fn asked(scratch: &Scratch, path: &str, words: &str) -> Result<(i64, Vec<(String, String)>), Late> {
-    let (file, said) = (scratch.file("enough.toml", path), scratch.path("said.json"));
-    let client = format!("sleep 0.3; {PROGRAM} enough {words} --json > {said}; true");
+    let file = scratch.file("enough.toml", path);
+    let (said, code) = (scratch.path("said.json"), scratch.path("code"));
+    let client = format!("sleep 0.3; {PROGRAM} enough {words} --json > {said}; echo $? > {code}");
     let server = ["--in", "far", "--", PROGRAM, "serve", "--bind", "0.0.0.0"];
     let ended =
         lastmile(&[&["lab", &file][..], &server, &["--in", "home", "--", "sh", "-c", &client]].concat());
     if let Some(late) = lateness(&ended) {
         return Err(late);
     }
-    let text = std::fs::read_to_string(&said).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    let read = |path: &str| {
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}: {ended:?}"))
+    };
+    let text = read(&said);
     let json: serde_json::Value =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text} {ended:?}"));
     let word = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or("none").to_owned();
     let rows = json["results"].as_array().expect("rows");
     let rows = rows.iter().map(|row| (word(row, "direction"), word(row, "answer"))).collect();
-    Ok((json["exit_code"].as_i64().expect("a code"), rows))
+    Ok((read(&code).trim().parse().expect("a code"), rows))
 }
 
 #[test]

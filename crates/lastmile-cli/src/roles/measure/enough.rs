@@ -1,6 +1,7 @@
 //! Answers to the question if a rate fits, in lines of 80 columns, and their exit code.
 
 use lastmile::endpoint::measure::Row;
+use lastmile::estimate::enough::ZONE;
 use lastmile::units::{Bytes, Rate};
 use lastmile_report::text::wrapped;
 
@@ -28,6 +29,11 @@ pub(crate) fn answer(rows: &[Row], rate: Rate, confidence: f64, peer: &str) -> S
     for row in rows {
         let way = way(row.direction, row.to.as_deref().unwrap_or(peer));
         said.extend(row.refused.iter().chain(&row.warning).map(|text| (text.clone(), way.clone())));
+    }
+    if rows.iter().any(|row| row.answer.is_some_and(|answer| answer != CANNOT_TELL)) {
+        let of = |share: f64| Rate::ip((rate.bits_per_second() as f64 * share).round() as u64);
+        let zone = format!("If {} to {} are left, either answer may come.", of(1.0 - ZONE), of(1.0 + ZONE));
+        text += &wrapped(&zone, WIDTH);
     }
     let shown = rows.iter().filter(|row| row.answer == Some("yes")).filter_map(|row| row.burst_bytes).min();
     if let Some(burst) = shown {
@@ -107,11 +113,23 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "5 Mbit/s to host-b: yes, at 95 % confidence");
         assert_eq!(lines[1], "5 Mbit/s from host-b: yes, for 10 kB at once, at 95 % confidence");
-        assert_eq!(lines[2], "0.00 s, 29.81 kB sent, 0 B received.");
-        let unknown = [row(Direction::Forward, Value::Unknown)];
-        assert!(
-            answer(&unknown, Rate::ip(5_000_000), 0.95, "host-b")
-                .starts_with("5 Mbit/s to host-b: cannot tell\n")
-        );
+        assert_eq!(lines[2], "If 4.5 Mbit/s to 5.5 Mbit/s are left, either answer may come.");
+        assert_eq!(lines[3], "0.00 s, 29.81 kB sent, 0 B received.");
+        let mut unknown = [row(Direction::Forward, Value::Unknown)];
+        unknown[0].warning = Some("the limit of 12 rounds".into());
+        let text = answer(&unknown, Rate::ip(5_000_000), 0.95, "host-b");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (3, "5 Mbit/s to host-b: cannot tell"));
+        assert_eq!(lines[2], "to host-b: the limit of 12 rounds");
+    }
+
+    /// A bucket as small as half of the least train would be seen, or none: a row without `burst_bytes` says so itself.
+    #[test]
+    fn a_bucket_is_spoken_of_where_trains_of_pairs_said_yes() {
+        let mut yes = row(Direction::Forward, Value::Answer(Answer::Yes));
+        let said = |row: &Row| answer(std::slice::from_ref(row), Rate::ip(5_000_000), 0.95, "host-b");
+        assert!(!said(&yes).contains("bucket"), "{}", said(&yes));
+        yes.burst_bytes = Some(24_000);
+        assert!(said(&yes).contains("A token bucket of more than 12 kB would not be seen"), "{}", said(&yes));
     }
 }

@@ -15,6 +15,7 @@
 //! - **Pairs of the train.** Packets go in pairs, which show C. If the rate fits, half of them come as fast as R.
 //! - **Small packets at random times.** The share that met nobody is A / C at a single busy link (`idle`): an observation for 200
 //!   bytes. They are far enough apart that most queues forget in between.
+//!   Where the link is slower than the rate they tell nothing, and trains alone count.
 //! - **Losses** of small packets are bets on 1 % or less against 5 % or more. Once a packet was lost, no yes comes before these are decided. A path
 //!   that loses 5 % shows none in the 46 packets of a quick yes once in ten times.
 //! - **Wi-Fi that aggregates** delays packets by what others' and its own aggregates do; there longer trains at 2 R are all, and y is the rate at
@@ -25,7 +26,7 @@
 //! have half of the error before that and half after it. Bets against no have all of it both times: a burst goes only after no was refuted, so that
 //! a wrong yes after it needs a wrong refutation before it, unless a bucket was found, of which the bets before know nothing.
 //!
-//! All but the test is our own. A bucket that holds more than half of the train is not seen.
+//! All but the test is our own. A bucket that holds more than half of the train is not seen, and none where pairs cannot be timed.
 
 mod bets;
 mod read;
@@ -37,8 +38,8 @@ use crate::estimate::{
     Answer, Base, Conditions, Estimate, Estimator, Method, Probes, Quantity, Search, Signal, Step,
     StreamPlan, Value, Warning, WarningCode, bits_per_second,
 };
+use crate::observe::StreamVerdict;
 use crate::observe::pairs::Pair;
-use crate::observe::{StreamVerdict, stats};
 use crate::options::Options;
 use crate::report::{Pattern, StreamRecord};
 use crate::time::Span;
@@ -73,7 +74,7 @@ pub const ENTRY: Method = Method {
     pattern: &[Probes::Trains, Probes::Packets],
     signal: Signal::Delay,
     search: &[Search::Algorithmic],
-    weak: "behind a token bucket that holds more than half of a train: it is not seen",
+    weak: "behind a token bucket that holds more than half of a train, or any where pairs cannot be timed: it is not seen",
     round_trip: true,
     in_all: false,
     resolution: "any: where pairs cannot be timed it knows a bound of the capacity",
@@ -82,8 +83,8 @@ pub const ENTRY: Method = Method {
     make: |given, conditions| Ok(Box::new(Enough::new(EnoughConfig::read(given)?, *conditions))),
 };
 
-/// Rates from 1 - this to 1 + this of what is left are the zone of indifference.
-const ZONE: f64 = 0.1;
+/// If from 1 - this to 1 + this of the rate is left, either answer may come: the zone of indifference.
+pub const ZONE: f64 = 0.1;
 /// Trains go at so many times the rate.
 const TIMES: f64 = 2.0;
 /// Pairs of a train.
@@ -223,6 +224,18 @@ impl Enough {
         !self.trains_alone && self.narrow.as_ref().is_some_and(takes)
     }
 
+    /// True if the link is slower than the rate. Small packets bet nothing then: those that met nobody are no reason for yes, and against a no that
+    /// is true they lose their whole stake, since the bound of their mean is above 1.
+    fn is_slower(&self) -> bool {
+        let slower = |narrow: &Narrow| narrow.slot > self.config.rate.time_for(self.config.packet_size);
+        self.narrow.as_ref().is_some_and(slower)
+    }
+
+    /// True if trains alone count.
+    fn counts_trains(&self) -> bool {
+        self.trains_alone || self.bucket.is_some() || self.contradicted || self.is_slower()
+    }
+
     fn singles(&mut self) -> StreamPlan {
         let slot = self.narrow.as_ref().map_or(Span::ZERO, |narrow| narrow.slot);
         let gap = self.config.single_gap.max(slot);
@@ -233,24 +246,6 @@ impl Enough {
         };
         let offsets: Vec<Span> = (0..self.config.singles).map(|_| next()).collect();
         StreamPlan::uneven(offsets, SMALL)
-    }
-
-    /// True if the ends of trains came out slower than small packets say.
-    fn contradicts(&self) -> bool {
-        let least = || self.ends.iter().copied().min_by(f64::total_cmp);
-        let end = if self.is_steep() { least() } else { stats::median(&self.ends) };
-        let (Some(narrow), Some(end)) = (&self.narrow, end) else { return false };
-        let asked = !self.trains_alone && self.bucket.is_none() && !self.contradicted && !self.borne_out;
-        // A queue whose link others fill slows a train by little: at nine tenths to 10 / 13 of twice a rate that is twice what is left.
-        let took = self.train().duration().as_secs_f64() / 3.0;
-        let late = if self.is_steep() { 1.0 - LATE * narrow.slot.as_secs_f64() / took } else { 0.0 };
-        asked && end < late.max(BORNE_OUT) * self.left_by_singles(narrow.slot).min(TIMES * self.rate())
-    }
-
-    /// Available bandwidth by small packets, bit/s.
-    fn left_by_singles(&self, slot: Span) -> f64 {
-        let capacity = self.config.packet_size.bits() as f64 / slot.as_secs_f64();
-        capacity * self.idle.0 as f64 / self.idle.1.max(1) as f64
     }
 
     /// Ends if the answer is clear, or looks for what may be wrong with it.
@@ -267,7 +262,10 @@ impl Enough {
             // Small packets tell if the path loses too many at any rate.
             self.phase = Phase::Singles;
             if self.rounds >= self.config.rounds {
-                self.base.found(vec![self.estimate(Value::Unknown)]);
+                let (lost, sent) = self.singles_lost;
+                self.give_up(format!(
+                    "trains say yes, but {lost} of {sent} small packets were lost, too few packets to tell 1 % from 5 %"
+                ));
             }
             return;
         }
@@ -280,18 +278,48 @@ impl Enough {
             return;
         }
         let trains = self.ends.len() + self.wholes;
-        let is_over = match self.trains_alone || self.bucket.is_some() || self.contradicted {
-            true => trains > self.config.rounds,
-            false => self.rounds >= self.config.rounds,
+        let is_over = if self.counts_trains() {
+            trains > self.config.rounds
+        } else {
+            self.rounds >= self.config.rounds
         };
-        if answer.is_some() || is_over {
-            let value = match (answer, &self.bucket) {
-                (Some(true), _) => Value::Answer(Answer::Yes),
-                (Some(false), Some(bucket)) => Value::Answer(Answer::AtOnce(bucket.bytes())),
-                (Some(false), None) => Value::Answer(Answer::No),
-                (None, _) => Value::Unknown,
-            };
-            self.base.found(vec![self.estimate(value)]);
+        let value = match (answer, &self.bucket) {
+            (Some(true), _) => Answer::Yes,
+            (Some(false), Some(bucket)) => Answer::AtOnce(bucket.bytes()),
+            (Some(false), None) => Answer::No,
+            (None, _) if is_over => return self.give_up(self.open()),
+            (None, _) => return,
+        };
+        if answer == Some(true) && self.trains_alone {
+            self.base.warn(
+                WarningCode::CoarseStamps,
+                "packet pairs tell nothing here, whole trains alone count, and a token bucket of any size would not be seen",
+            );
+        }
+        self.base.found(vec![self.estimate(Value::Answer(value))]);
+    }
+
+    /// Ends without an answer, for this reason.
+    fn give_up(&mut self, text: String) {
+        let mut estimate = self.estimate(Value::Unknown);
+        estimate.warnings.insert(0, Warning { code: WarningCode::Other, text });
+        self.base.found(vec![estimate]);
+    }
+
+    /// The reason why rounds leave the answer open.
+    fn open(&self) -> String {
+        let streams = self.streams.len();
+        let enough = 1.0 / (1.0 - self.config.confidence);
+        let [no, yes] = self.bets.wealth().map(|wealth| wealth >= enough);
+        if no && yes {
+            format!(
+                "{streams} streams contradict both answers: some of them met another load than the others"
+            )
+        } else {
+            format!(
+                "{streams} streams, the limit of {} rounds, leave both answers open: the rate may be within a tenth of what is left, or others' traffic varies",
+                self.config.rounds
+            )
         }
     }
 
@@ -305,7 +333,9 @@ impl Enough {
         estimate.burst = match value {
             Value::Answer(Answer::AtOnce(bytes)) => Some(bytes),
             // Behind a head that empties a bucket the rate lasts.
-            Value::Answer(Answer::Yes) => self.bucket.is_none().then(|| self.train().bytes()),
+            Value::Answer(Answer::Yes) => {
+                (self.bucket.is_none() && !self.trains_alone).then(|| self.train().bytes())
+            }
             _ => estimate.burst,
         };
         estimate.warnings.extend((lost > 0).then_some(lossy));

@@ -225,8 +225,8 @@ impl Bucket {
     /// The warning's text.
     pub(super) fn text(&self) -> String {
         let then = match self.rate {
-            Some(rate) => format!("comes at {}", crate::estimate::bits_per_second(rate)),
-            None => "is lost beyond its rate".to_owned(),
+            Some(rate) => format!("come at {}", crate::estimate::bits_per_second(rate)),
+            None => "are lost beyond its rate".to_owned(),
         };
         format!(
             "a token bucket of about {} lets the beginning of a stream pass, and later packets {then}",

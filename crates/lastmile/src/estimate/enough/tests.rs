@@ -65,6 +65,65 @@ fn six_of_ten_are_left() {
     let (outcome, _) = drive(6_000, |plan| fifo(plan, 0.4));
     let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
     assert_eq!(found[0].value, Value::Unknown);
+    let why = found[0].warning().unwrap_or_default();
+    assert!(why.contains("the limit of 12 rounds, leave both answers open"), "{why}");
+}
+
+/// 9.9 of 10 are left, or 9: rates above the link's are no reason for small packets, most of which met nobody, to bet on either side.
+#[test]
+fn rates_above_the_link_are_no_on_a_path_that_is_idle_or_nearly() {
+    for (others, rates) in [(0.01, [10_400, 11_880, 12_870, 14_850]), (0.1, [10_100, 10_800, 11_700, 13_500])]
+    {
+        for rate in rates {
+            let (outcome, bytes) = drive(rate, |plan| fifo(plan, others));
+            let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+            assert_eq!(
+                found[0].value,
+                Value::Answer(Answer::No),
+                "{rate}, {others}: {:?}",
+                found[0].warning()
+            );
+            assert!(bytes <= 150_000, "{rate}, {others}: {bytes}");
+        }
+    }
+}
+
+/// One small packet of 40 is lost and no other: neither 1 % nor 5 %.
+#[test]
+fn losses_that_leave_the_answer_open_are_its_reason() {
+    let small = std::cell::Cell::new(0);
+    let (outcome, _) = drive(3_000, |plan| {
+        let mut record = fifo(plan, 0.0);
+        for packet in record.packets.iter_mut().filter(|_| plan.pattern == Pattern::Uneven) {
+            small.set(small.get() + 1);
+            if small.get() % 40 == 20 {
+                packet.fate = Fate::Lost;
+            }
+        }
+        record
+    });
+    let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(found[0].value, Value::Unknown);
+    let why = found[0].warning().unwrap_or_default();
+    assert!(why.contains("9 of 360 small packets were lost, too few packets to tell 1 % from 5 %"), "{why}");
+}
+
+/// Packets come in frames of seven, as from a station that aggregates, so that pairs tell nothing: a yes says that it sees no bucket.
+#[test]
+fn a_yes_by_trains_alone_says_that_it_sees_no_bucket() {
+    let (outcome, _) = drive(3_000, |plan| {
+        let mut record = fifo(plan, 0.0);
+        let last = record.packets.len() - 1;
+        let came: Vec<_> = record.packets.iter().map(|packet| packet.fate).collect();
+        for (k, packet) in record.packets.iter_mut().enumerate() {
+            packet.fate = came[(k / 7 * 7 + 6).min(last)];
+        }
+        record
+    });
+    let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((found[0].value, found[0].burst), (Value::Answer(Answer::Yes), None));
+    let why = found[0].warning().unwrap_or_default();
+    assert!(why.contains("a token bucket of any size would not be seen"), "{why}");
 }
 
 /// One packet in five is lost, or all are, or they come in a wrong order.
