@@ -248,7 +248,7 @@ pub(super) const LENGTH: usize = 30;
 pub(super) fn sequence(results: &Results) -> Table {
     let case = Case::new("sequence");
     let mut table = Table::new(&["tool", "begins_s"]);
-    for (tool, begins) in begins(&PAPER.text(&case).unwrap_or_default()) {
+    for (tool, begins) in begins(PAPER.text(&case).unwrap_or_default()) {
         table.row([Cell::from(tool), Cell::Exact(begins, None)]);
     }
     let lines = vec![("to the access point".to_owned(), results.line(&case, PASSING))];
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn figure_6_has_the_scenario_s_times() {
-        let found = begins(&PAPER.text(&Case::new("sequence")).unwrap());
+        let found = begins(PAPER.text(&Case::new("sequence")).unwrap());
         let names: Vec<_> = found.iter().map(|(name, at)| (name.as_str(), at.unwrap())).collect();
         let tools = [("wbest", 15.0), ("igi-ptr", 22.0), ("pathchirp", 30.0), ("pathload", 45.0)];
         assert_eq!(names, [&[("saturating", 5.0)][..], &tools].concat());
