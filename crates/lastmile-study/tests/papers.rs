@@ -3,7 +3,7 @@
 use lastmile_study::papers::{Number, PAPERS, Stated};
 
 #[test]
-fn every_table_and_figure_of_every_paper_is_known_once_and_every_claim_decided() {
+fn every_table_and_figure_of_every_paper_is_known_once_and_every_claim_goes_by_items() {
     for paper in PAPERS.iter() {
         let items = (paper.items)();
         let tables = (1..=paper.tables).map(Number::Table);

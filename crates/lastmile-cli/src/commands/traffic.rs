@@ -182,11 +182,8 @@ impl SendArgs {
             }
             Law::Pareto => on_off(Lengths::Pareto { shape }),
             Law::Trace => {
-                let trace = read_trace(self.trace.as_deref().unwrap_or(Path::new("")))?;
-                if let Some((_, size)) = trace.packets().iter().find(|packet| packet.1 < smallest) {
-                    return wrong(format!("--trace has a packet of {size}: the least one has {smallest}"));
-                }
-                Arrivals::Trace(Arc::new(trace))
+                let file = self.trace.as_deref().unwrap_or(Path::new(""));
+                Arrivals::Trace(Arc::new(read_trace(file, smallest)?))
             }
         })
     }
@@ -195,13 +192,16 @@ impl SendArgs {
 /// Longest file of a trace, in bytes.
 const MAX_TRACE_FILE: u64 = 64_000_000;
 
-fn read_trace(file: &Path) -> anyhow::Result<Trace> {
+fn read_trace(file: &Path, smallest: Bytes) -> anyhow::Result<Trace> {
     use std::io::Read;
     let cannot = |why: String| Exit::Usage.blame(anyhow!("--trace {}: {why}", file.display()));
     let mut text = String::new();
     let opened = std::fs::File::open(file).map_err(|error| cannot(error.to_string()))?;
-    opened.take(MAX_TRACE_FILE).read_to_string(&mut text).map_err(|error| cannot(error.to_string()))?;
-    text.parse().map_err(cannot)
+    let read = opened.take(MAX_TRACE_FILE + 1).read_to_string(&mut text);
+    if read.map_err(|error| cannot(error.to_string()))? as u64 > MAX_TRACE_FILE {
+        return Err(cannot(format!("longer than {}", Bytes(MAX_TRACE_FILE))));
+    }
+    Trace::read(&text, smallest).map_err(cannot)
 }
 
 fn send(args: &SendArgs) -> anyhow::Result<Option<Exit>> {
@@ -209,6 +209,9 @@ fn send(args: &SendArgs) -> anyhow::Result<Option<Exit>> {
     if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
         return Err(Exit::Usage
             .blame(anyhow!("{peer} is a group of hosts: traffic goes to one sink, which answers it")));
+    }
+    if peer.ip().is_unspecified() {
+        return Err(Exit::Usage.blame(anyhow!("{peer} is the address of no host")));
     }
     let smallest = SourceConfig::smallest(peer);
     if !(smallest.0..=9_000).contains(&args.packet_size.0) {
@@ -221,6 +224,15 @@ fn send(args: &SendArgs) -> anyhow::Result<Option<Exit>> {
         );
     }
     let arrivals = args.arrivals(smallest)?;
+    let first = match &arrivals {
+        Arrivals::Trace(trace) => trace.packets().first().map_or(smallest, |first| first.1),
+        _ => args.packet_size,
+    };
+    if let Some(most) = args.max_bytes.filter(|most| *most < first) {
+        return Err(
+            Exit::Usage.blame(anyhow!("--max-bytes must allow the first packet, {first}, not {most}"))
+        );
+    }
     let (seed, nonce) = random_numbers()?;
     let seed = args.seed.unwrap_or(u64::from(seed));
     let config = SourceConfig {
@@ -266,6 +278,10 @@ fn send(args: &SendArgs) -> anyhow::Result<Option<Exit>> {
         Ended::NoAnswer => {
             blame(Exit::Peer, format!("{peer} does not answer: run `lastmile traffic sink` there"))
         }
+        Ended::NoPlace => blame(
+            Exit::Peer,
+            format!("a sink at {peer} has no place for one more source (--sources), or its answers are lost"),
+        ),
         Ended::Silent => blame(Exit::Peer, format!("{peer} fell silent")),
         _ => blame(Exit::Peer, format!("nothing listens at {peer}, or the network refuses the packets")),
     }
@@ -280,8 +296,12 @@ fn lost(summary: &Summary) -> Option<u64> {
 /// The result for people.
 fn told(summary: &Summary) -> Vec<String> {
     if summary.packets == 0 {
-        let none = matches!(summary.ended, Ended::Done | Ended::Bytes | Ended::Stopped);
-        return Vec::from_iter(none.then(|| "sent no packet: none was due".to_owned()));
+        let why = match summary.ended {
+            Ended::Done | Ended::Bytes => "none was due",
+            Ended::Stopped => "the sink said stop",
+            _ => return Vec::new(),
+        };
+        return vec![format!("sent no packet: {why}")];
     }
     let Summary { packets, bytes, seconds, .. } = *summary;
     let rate = if seconds > 0.0 { Rate::ip((bytes as f64 * 8.0 / seconds) as u64) } else { Rate::ip(0) };
@@ -303,9 +323,12 @@ fn told(summary: &Summary) -> Vec<String> {
         lines.push("the sink said stop".to_owned());
     }
     if let Some(counts) = summary.counts {
-        let Counts { packets: came, disordered, marked, .. } = counts;
+        let Counts { packets: came, disordered, marked, copies, .. } = counts;
         let lost = lost(summary).map_or_else(|| "no final count".to_owned(), |lost| format!("{lost} lost"));
-        lines.push(format!("{came} packets arrived, {lost}, {disordered} out of order, {marked} marked"));
+        let copies = if copies > 0 { format!(", {copies} copies beside them") } else { String::new() };
+        lines.push(format!(
+            "{came} packets arrived, {lost}, {disordered} out of order, {marked} marked{copies}"
+        ));
     }
     lines
 }

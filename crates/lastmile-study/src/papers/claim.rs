@@ -218,6 +218,8 @@ pub struct Part {
     pub low: Option<f64>,
     /// The upper one.
     pub high: Option<f64>,
+    /// Runs behind it; nothing where no run has a part in it.
+    pub n: Option<usize>,
     /// Its unit.
     pub unit: &'static str,
     /// The bar, in words.
@@ -275,18 +277,15 @@ impl Parts {
     pub fn value(&mut self, what: impl Into<String>, value: Option<impl Into<Middle>>, bar: Bar) {
         let what = what.into();
         let found: Option<Middle> = value.map(Into::into);
-        let ends = found.map(|found| found.interval).filter(|(low, high)| low < high);
         self.parts.push(Part {
-            low: ends.map(|ends| ends.0),
-            high: ends.map(|ends| ends.1),
             bar: bar.to_string(),
             holds: found.map(|found| bar.holds(found.median)),
             ..self.part(&what, found)
         });
         let Some(found) = found else { return self.unknown.push(what) };
-        let (straddles, (low, high)) = (bar.straddles(found), found.interval);
-        let within = if low < high { format!("{} to {}, ", short(low), short(high)) } else { String::new() };
-        let said = format!("{what} {} ({within}bar {bar})", self.number(found.median));
+        let straddles = bar.straddles(found);
+        let behind = behind(found).into_iter().chain([format!("bar {bar}")]).collect::<Vec<_>>().join(", ");
+        let said = format!("{what} {} ({behind})", self.number(found.median));
         if straddles {
             self.straddling.push(said.clone());
             self.fewest = self.fewest.into_iter().chain([found.runs]).min();
@@ -303,15 +302,25 @@ impl Parts {
         let what = what.into();
         let value: Option<Middle> = value.map(Into::into);
         self.parts.push(self.part(&what, value));
-        match value.map(|value| value.median) {
-            None => self.unknown.push(what),
-            Some(value) => self.said.push(format!("{what} {}", self.number(value))),
-        }
+        let Some(value) = value else { return self.unknown.push(what) };
+        let behind = behind(value).join(", ");
+        let behind = if behind.is_empty() { behind } else { format!(" ({behind})") };
+        self.said.push(format!("{what} {}{behind}", self.number(value.median)));
     }
 
     fn part(&self, what: &str, value: Option<Middle>) -> Part {
-        let (part, ours, unit) = (what.to_owned(), value.map(|value| value.median), self.unit);
-        Part { part, ours, low: None, high: None, unit, bar: String::new(), holds: None }
+        let ends = value.filter(|value| value.runs > 0 || value.interval.0 < value.interval.1);
+        let ends = ends.map(|value| value.interval);
+        Part {
+            part: what.to_owned(),
+            ours: value.map(|value| value.median),
+            low: ends.map(|ends| ends.0),
+            high: ends.map(|ends| ends.1),
+            n: value.map(|value| value.runs).filter(|runs| *runs > 0),
+            unit: self.unit,
+            bar: String::new(),
+            holds: None,
+        }
     }
 
     fn number(&self, value: f64) -> String {
@@ -365,6 +374,12 @@ impl Parts {
             }
         }
     }
+}
+
+/// The interval of a number, and the runs behind it, in words; nothing of one in which chance has no part.
+fn behind(Middle { interval: (low, high), runs, .. }: Middle) -> Vec<String> {
+    let interval = (runs > 0 || low < high).then(|| format!("{} to {}", short(low), short(high)));
+    interval.into_iter().chain((runs > 0).then(|| format!("n {runs}"))).collect()
 }
 
 /// With a digit behind the point, two below one.
@@ -452,7 +467,7 @@ mod tests {
         assert_eq!((claim(95.0, 101).holds, claim(95.0, 100).holds), (Some(false), None));
         assert_eq!(
             claim(95.0, 100).why,
-            "not decided, 95 % intervals hold the bar: a 89.0 % (86.0 to 91.0, bar 90 or more)"
+            "not decided, 95 % intervals hold the bar: a 89.0 % (86.0 to 91.0, n 100, bar 90 or more)"
         );
         assert_eq!(claim(80.0, 100).holds, Some(false));
         let within = |median, interval| Bar::near(84.0, 4.0).straddles(Middle { median, interval, runs: 1 });
@@ -498,7 +513,7 @@ mod tests {
             },
             100,
         );
-        assert_eq!(verdict.ours, "a 2.0, b 5.0, a 2.0");
+        assert_eq!(verdict.ours, "a 2.0 (1.0 to 3.0, n 2), b 5.0 (5.0 to 5.0, n 2), a 2.0 (1.0 to 3.0, n 2)");
         assert_eq!(
             rows.iter().map(|row| (&*row.part, row.ours)).collect::<Vec<_>>(),
             [("a", Some(2.0)), ("b", Some(5.0)), ("a", Some(2.0))]

@@ -35,7 +35,13 @@ impl Results {
         let all = checked(paper, cases.keys().cloned().collect())?;
         let mut runs: BTreeMap<&Case, Vec<Option<Numbers>>> = BTreeMap::new();
         let mut refused: BTreeMap<&Case, String> = BTreeMap::new();
-        audience.progress.begin(&format!("runs of {} in the lab", paper.name), cases.values().sum());
+        // A run ends with its measurement, or with its scenario.
+        let longest = |(case, scenario): &(Case, Scenario)| {
+            scenario.duration.as_secs_f64() * cases.get(case).copied().unwrap_or(0) as f64
+        };
+        let minutes = all.iter().map(longest).sum::<f64>() / 60.0;
+        let what = format!("runs of {} in the lab, {minutes:.0} minutes at most", paper.name);
+        audience.progress.begin(&what, cases.values().sum());
         for seed in 1..=seeds {
             for (case, scenario) in
                 all.iter().filter(|(case, _)| cases.get(case).is_some_and(|&runs| seed <= runs))

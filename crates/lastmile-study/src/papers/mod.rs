@@ -48,7 +48,8 @@ const RUNS: u64 = 10;
 /// Runs after which a claim may stay undecided because the intervals hold its bars: in the simulator, in the lab.
 const ENOUGH: usize = 100;
 const ENOUGH_IN_LAB: usize = 15;
-/// Claims of a paper that may stay undecided so; all others are decided by their medians.
+/// Claims of a paper that may stay undecided so; all others are decided by their medians. Variants of ours are undecided wherever an
+/// interval holds a bar.
 const UNDECIDED: usize = 2;
 
 /// Items of a paper to make again.
@@ -214,13 +215,15 @@ fn document(paper: &Paper, items: &[Item], chosen: &[&Item], results: &Results, 
                 (None, false, _) => waits_for(elsewhere(paper, claim)),
                 (None, true, Some(id)) => waits_for(format!("needs {id}, which was not asked for")),
                 (None, true, None) => {
-                    let enough = if undecided < UNDECIDED && claim.is_of_the_paper() {
-                        if request.world == World::Lab { ENOUGH_IN_LAB } else { ENOUGH }
-                    } else {
-                        usize::MAX
+                    let enough = match (claim.is_of_the_paper(), request.world) {
+                        // A variant explains nothing where chance decides.
+                        (false, _) => 0,
+                        (true, _) if undecided >= UNDECIDED => usize::MAX,
+                        (true, World::Lab) => ENOUGH_IN_LAB,
+                        (true, World::Sim) => ENOUGH,
                     };
                     let (verdict, parts, without) = results.decide(&claim.decide, enough);
-                    undecided += usize::from(verdict.by_chance);
+                    undecided += usize::from(verdict.by_chance && claim.is_of_the_paper());
                     let cause = if verdict.holds == Some(false) { claim.cause } else { "" };
                     shown = cause;
                     let why = [verdict.why.as_str(), cause].into_iter().filter(|why| !why.is_empty());

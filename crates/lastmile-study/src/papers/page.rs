@@ -103,7 +103,9 @@ fn claim(claim: &Map<String, Value>) -> String {
     let parts: Vec<Map<String, Value>> = parts.map(part).collect();
     let rows = match parts.is_empty() {
         true => format!("<p>{}</p>\n", of("ours")),
-        false => table(&parts.iter().collect::<Vec<_>>(), &["part", "ours", "95 % interval", "bar", "holds"]),
+        false => {
+            table(&parts.iter().collect::<Vec<_>>(), &["part", "ours", "95 % interval", "n", "bar", "holds"])
+        }
     };
     format!(
         "<h3 id=\"{0}\">{0}: {1}<span class=\"tag {class}\">{verdict}</span></h3>\n<p class=\"soft\">The paper: {2}</p>\n{why}{rows}",
@@ -123,6 +125,7 @@ fn part(part: &Map<String, Value>) -> Map<String, Value> {
         ("part", of("part")),
         ("ours", ours),
         ("95 % interval", interval),
+        ("n", of("n")),
         ("bar", of("bar")),
         ("holds", of("holds")),
     ];

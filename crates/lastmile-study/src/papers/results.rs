@@ -126,9 +126,14 @@ impl Middle {
         Middle {
             median: self.median - other.median,
             interval: (low - most, high - least),
-            runs: self.runs.min(other.runs),
+            runs: fewer(self.runs, other.runs),
         }
     }
+}
+
+/// The fewer of two numbers of runs; none stands behind a number in which chance has no part.
+fn fewer(one: usize, other: usize) -> usize {
+    [one, other].into_iter().filter(|runs| *runs > 0).min().unwrap_or(0)
 }
 
 /// A number in which chance has no part.

@@ -26,10 +26,24 @@ impl Trace {
     }
 }
 
+/// The least and the most bytes of an IP packet with UDP.
+const LEAST: Bytes = Bytes(28);
+const MOST: u64 = 65_535;
+
 impl FromStr for Trace {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Trace, String> {
+        Trace::read(text, LEAST)
+    }
+}
+
+impl Trace {
+    /// Reads one of a source that sends no packet below a size.
+    ///
+    /// # Errors
+    /// The line that is wrong, and why.
+    pub fn read(text: &str, least: Bytes) -> Result<Trace, String> {
         let mut packets: Vec<(Span, Bytes)> = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default();
@@ -41,11 +55,10 @@ impl FromStr for Trace {
                 _ => return wrong(format!("{seconds:?} is not a number of seconds from 0 to 2678400")),
             };
             let size = match words.next().map(str::parse::<u64>) {
-                Some(Ok(size @ 28..=65_535)) => Bytes(size),
+                Some(Ok(size)) if (least.0..=MOST).contains(&size) => Bytes(size),
                 _ => {
-                    return wrong(
-                        "after the time comes the size of an IP packet, 28 to 65535 bytes".to_owned(),
-                    );
+                    let sizes = format!("{} to {MOST} bytes", least.0);
+                    return wrong(format!("after the time comes the size of an IP packet, {sizes}"));
                 }
             };
             if let Some(more) = words.next() {

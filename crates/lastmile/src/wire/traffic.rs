@@ -41,7 +41,7 @@ const NONCE_END: usize = 12;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Counts {
-    /// Packets of data that arrived.
+    /// Packets of data that arrived, each once.
     pub packets: u64,
     /// Their bytes at the IP layer.
     pub bytes: u64,
@@ -51,6 +51,8 @@ pub struct Counts {
     pub disordered: u64,
     /// Packets that routers marked (ECN).
     pub marked: u64,
+    /// Packets that had come before, as far as the sink remembers.
+    pub copies: u32,
 }
 
 /// A packet.
@@ -152,6 +154,7 @@ impl Packet {
                     expected: at(2),
                     disordered: at(3),
                     marked: at(4),
+                    copies: be32(status, 60),
                 };
                 let (number, stop, last) = (be32(status, NONCE_END), flags & 1 == 1, flags & 2 == 2);
                 Packet::Status { nonce, number, stop, last, counts }
@@ -185,8 +188,9 @@ impl Packet {
             Packet::Status { number, stop, last, counts, .. } => {
                 out.extend(number.to_be_bytes());
                 out.extend((u32::from(stop) | u32::from(last) << 1).to_be_bytes());
-                let Counts { packets, bytes, expected, disordered, marked } = counts;
+                let Counts { packets, bytes, expected, disordered, marked, copies } = counts;
                 out.extend([packets, bytes, expected, disordered, marked].map(u64::to_be_bytes).concat());
+                out.extend(copies.to_be_bytes());
             }
         }
         out.resize(length.max(least), 0);
@@ -213,7 +217,7 @@ mod tests {
                     2 => Packet::Open { nonce, token },
                     3 => Packet::Data { nonce, number: packets, departure: bytes },
                     4 => {
-                        let counts = Counts { packets, bytes, expected, disordered, marked };
+                        let counts = Counts { packets, bytes, expected, disordered, marked, copies: number };
                         Packet::Status { nonce, number, stop, last, counts }
                     }
                     _ => Packet::Bye { nonce },

@@ -16,6 +16,8 @@ pub(super) const LOADS: [u32; 5] = [0, 2, 4, 6, 8];
 pub(super) const HALF: u32 = 5;
 /// Runs of each case, which all items share.
 pub(super) const RUNS: u64 = 15;
+/// Runs that decide claims about small differences.
+pub(super) const MANY: u64 = 100;
 
 /// Kind of cross traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +145,18 @@ pub(super) fn diettopp_without_share() -> Case {
 /// A tool on it.
 pub(super) fn tool(tool: Tool, kind: Kind, load: u32) -> Case {
     case(tool.method(), kind, load)
+}
+
+/// Delays of a host's packets in `noise`, in us: the most.
+pub(super) const NOISES: [u32; 3] = [50, 150, NOISE];
+pub(super) const NOISE: u32 = 500;
+
+/// A tool where each host delays each packet by 0 to so many microseconds, evenly.
+pub(super) fn noisy(of: Tool, kind: Kind, most: u32) -> Case {
+    (0..2).fold(tool(of, kind, HALF), |case, link| {
+        let key = |key: &str| format!("link.{link}.jitter.{key}");
+        case.set(key("kind"), "uniform").set(key("max"), format!("{most} us"))
+    })
 }
 
 /// The reading of `bandwidth 10000` as tc takes it: 10 kbit/s, so that the average hardly falls while the queue is empty.

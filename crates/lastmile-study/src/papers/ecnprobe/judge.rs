@@ -9,7 +9,8 @@ use crate::papers::{Bar, Case, Middle, Parts};
 /// Estimates within a tenth of what cross traffic leaves on the wire, at all loads of some kinds; `case` says which run. Of runs that came
 /// to no estimate there is no median: as many as half of them miss.
 pub(super) fn near(results: &Results, kinds: &[Kind], case: &dyn Fn(Kind, u32) -> Case) -> Parts {
-    let (mut ends, mut parts) = (Parts::of("% of the runs"), Parts::of("%"));
+    let (mut ends, mut parts, mut marks) =
+        (Parts::of("% of the runs"), Parts::of("%"), Parts::of("% of a train"));
     for (load, kind) in beside(&LOADS) {
         if !kinds.contains(&kind) && load > 0 {
             continue;
@@ -17,15 +18,16 @@ pub(super) fn near(results: &Results, kinds: &[Kind], case: &dyn Fn(Kind, u32) -
         let case = case(kind, load);
         let what =
             if load > 0 { format!("beside {load} Mbit/s of {}", kind.name()) } else { "idle".to_owned() };
-        let ended = results.mean(&case, "ended").map(|mean| mean.mean);
+        let ended = results.mean(&case, "ended");
         // Without a number there is nothing to hold against a bar.
-        if ended.is_some_and(|ended| ended <= 50.0) {
+        if ended.is_some_and(|ended| ended.mean <= 50.0) {
             ends.value(format!("{what}, with an estimate"), ended, Bar::above(50.0));
+            marks.beside(format!("{what}, marked at most"), results.median(&case, "marks"));
         } else {
             parts.value(format!("{what}, off by"), results.median(&case, "off"), Bar::within(10.0));
         }
     }
-    ends.and(parts)
+    ends.and(parts).and(marks)
 }
 
 /// How far the runs of a case are from their median, one by one.

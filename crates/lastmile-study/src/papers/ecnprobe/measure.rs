@@ -1,5 +1,7 @@
 //! Numbers of a run: a tool's estimate and cost, the gaps of its probes, and the gaps of a generator's packets.
 
+use std::collections::BTreeMap;
+
 use lastmile::estimate::Quantity;
 use lastmile::observe::stats::{mean, median};
 use lastmile::time::Time;
@@ -52,10 +54,22 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
     let errors: Vec<f64> = gaps(&run.seen.passed).filter_map(|gap| gap.error()).collect();
     put("gap_error", median(&errors).map(|error| 100.0 * error));
     put("gaps", Some(errors.len() as f64));
+    put("marks", most_marked(&run.seen.passed));
     if let Some(train) = Train::first(&run.seen.passed) {
         signals::read(&train, &mut put);
     }
     kept
+}
+
+/// The largest share of marked packets of a stream, in percent.
+fn most_marked(passed: &[Passed]) -> Option<f64> {
+    let mut streams = BTreeMap::<u32, (u32, u32)>::new();
+    for (packet, (stream, _)) in passed.iter().filter_map(|passed| Some((passed, passed.probe?))) {
+        let (all, marked) = streams.entry(stream).or_default();
+        (*all, *marked) = (*all + 1, *marked + u32::from(packet.marked));
+    }
+    let shares = streams.values().map(|(all, marked)| 100.0 * f64::from(*marked) / f64::from(*all));
+    shares.reduce(f64::max)
 }
 
 /// Cross traffic of a run, in Mbit/s on the wire.

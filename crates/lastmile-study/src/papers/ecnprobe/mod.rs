@@ -13,7 +13,7 @@ mod measure;
 mod signals;
 mod tables;
 
-use cases::{AQMS, FIVE, HALF, KINDS, Kind, LOADS, RUNS, Tool, beside};
+use cases::{AQMS, FIVE, HALF, KINDS, Kind, LOADS, MANY, RUNS, Tool, beside};
 
 /// The paper.
 pub(super) const PAPER: Paper = Paper {
@@ -136,7 +136,7 @@ fn items() -> Vec<Item> {
         Item::made(
             "figure-7",
             Figure(7),
-            "pathChirp by the length of its session",
+            "pathChirp's results by the length of its session; the paper has one session over time",
             each(&KINDS, &tables::SESSIONS).into_iter().map(|(kind, s)| tables::session(kind, s)).collect(),
             tables::pathchirp,
         ),
@@ -214,6 +214,16 @@ fn items() -> Vec<Item> {
             tables::readings,
         ),
         Item::made(
+            "noise",
+            None,
+            "figure 8 where each host delays each packet at random",
+            each(&cases::NOISES, &FIVE)
+                .into_iter()
+                .map(|(us, tool)| cases::noisy(tool, Kind::Cbr, us))
+                .collect(),
+            tables::noise,
+        ),
+        Item::made(
             "signals",
             None,
             "all congestion signals at one turning point: shares of trains that each calls too fast",
@@ -241,8 +251,11 @@ fn items() -> Vec<Item> {
             future::sweep,
         ),
     ];
-    // Of ECNProbe's own figures so many that chance does not decide e3.
-    let runs = |item: &Item| if ["figure-10", "figure-11"].contains(&item.id) { 100 } else { RUNS };
+    // So many that chance does not decide on small differences.
+    let runs = |item: &Item| match item.id {
+        "figure-8" | "figure-9" | "noise" | "figure-10" | "figure-11" => MANY,
+        _ => RUNS,
+    };
     items
         .into_iter()
         .map(|item| {

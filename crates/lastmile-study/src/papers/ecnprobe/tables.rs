@@ -2,7 +2,7 @@
 
 use lastmile::estimate::METHODS;
 
-use super::cases::{self, FIVE, HALF, HUB, KINDS, Kind, LOADS, Tool, left, left_in, on_the_wire};
+use super::cases::{self, FIVE, FRAMING, HALF, HUB, KINDS, Kind, LOADS, Tool, left, left_in, on_the_wire};
 use super::judge::mean_spread;
 use super::{figures, printed};
 use crate::papers::results::Results;
@@ -187,19 +187,43 @@ pub(super) fn ideals() -> Table {
     table
 }
 
-/// The paper's `tc` line by arithmetic: shares of marked packets by the average queue, and bytes of a train.
+/// Packets of the paper's train, and bytes of each as RED counts them.
+const TRAIN: (u32, f64) = (60, 500.0 + FRAMING);
+
+/// The average queue and the expected marks of a train that comes back to back to an empty queue, after each packet; `drains` of what
+/// comes leaves meanwhile.
+fn marks(drains: f64) -> Vec<[f64; 4]> {
+    // tc's weight for burst 20, min 12000 and avpkt 1000 is 1/16.
+    let (min, max, probability, weight) = (12_000.0, 32_000.0, 0.02, 1.0 / 16.0);
+    let (mut average, mut expected) = (0.0, 0.0);
+    let step = |k: u32| {
+        let queue = f64::from(k) * TRAIN.1 * (1.0 - drains);
+        average += weight * (queue - average);
+        // Packets between two marks are uniform up to 1 / p_b, so that the mean share is twice that.
+        let share = 2.0 * probability * ((average - min) / (max - min)).max(0.0);
+        expected += share;
+        [queue, average, 100.0 * share, expected]
+    };
+    (0..TRAIN.0).map(step).collect()
+}
+
+/// The paper's `tc` line by arithmetic: the queue, its average and the marks of one train, where the hub drains a tenth of what comes
+/// at 100 Mbit/s, and where nothing drains.
 pub(super) fn red() -> Table {
-    let (min, max, probability) = (12_000.0, 32_000.0, 0.02);
-    let mut table = Table::new(&[
+    let columns = [
+        "of_100_mbps_drain",
+        "packets",
+        "queue_b",
         "average_b",
-        "marked_at_least_percent",
         "marked_on_the_mean_percent",
-        "a_train_of_60_has_b",
-    ]);
-    for average in [12_000.0, 16_000.0, 20_000.0, 24_000.0, 28_000.0, 32_000.0] {
-        // p_b; packets between two marks are uniform up to 1 / p_b, so that the mean share is twice that.
-        let base = 100.0 * probability * (average - min) / (max - min);
-        table.row([average, base, 2.0 * base, 30_000.0].map(|value| Cell::Exact(Some(value), None)));
+        "marks_so_far",
+    ];
+    let mut table = Table::new(&columns);
+    for drains in [0.1, 0.0] {
+        for (k, numbers) in (1..).zip(marks(drains)).filter(|(k, _)| k % 10 == 0) {
+            let words = [format!("{:.0} Mbit/s", 100.0 * drains), k.to_string()].map(Cell::from);
+            table.row(words.into_iter().chain(numbers.map(|value| Cell::Exact(Some(value), None))));
+        }
     }
     table
 }
@@ -273,6 +297,18 @@ pub(super) fn readings(results: &Results) -> Table {
     ] {
         let left = Cell::Exact(Some(left), None);
         table.row([Cell::from(name), left].into_iter().chain(cells(results, &case, [None; 3])));
+    }
+    table
+}
+
+/// Figure 8 where hosts delay packets at random.
+pub(super) fn noise(results: &Results) -> Table {
+    let columns: Vec<_> = ["delay_us_up_to", "tool"].into_iter().chain(COSTS).collect();
+    let mut table = Table::new(&columns);
+    for (most, tool) in each(&cases::NOISES, &FIVE) {
+        let words = [most.to_string(), tool.name().to_owned()].map(Cell::from);
+        let case = cases::noisy(tool, Kind::Cbr, most);
+        table.row(words.into_iter().chain(cells(results, &case, [None; 3])));
     }
     table
 }
@@ -382,4 +418,22 @@ pub(super) fn sequences(results: &Results, tools: &[Tool]) -> Table {
         table.chart(Chart::new(format!("Gaps of {}", tool.name()), "gap", "ms", line));
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: a ramp of 484.2 B a packet, of which the average is 15 packets behind but for 14 / 15 ^ ... of its start: 59 * 484.2 - 15 * 484.2 * (1 -
+    /// (15/16)^60).
+    #[test]
+    fn a_train_marks_less_than_half_a_packet() {
+        let [queue, average, _, expected] = *marks(0.1).last().unwrap();
+        let hand = 59.0 * 484.2 - 15.0 * 484.2 * (1.0 - (15.0_f64 / 16.0).powi(59));
+        assert!(
+            (queue - 59.0 * 484.2).abs() < 1e-6 && (average - hand).abs() < 1.0,
+            "{queue} {average} {hand}"
+        );
+        assert!(expected < 0.5, "{expected}");
+    }
 }

@@ -5,7 +5,7 @@ use super::cases::{
     arriving, forced, paced, pairs, told,
 };
 use super::measure::of_pairs;
-use super::pictures::{LENGTH, STEADY, deviation, error, falls_by, hop, nears_by, of_train};
+use super::pictures::{LENGTH, STEADY, error, falls_by, hop, nearness, nears_by, of_train};
 use super::tables::{KNOWN, others, printed, truth};
 use crate::papers::results::Results;
 use crate::papers::{Bar, Case, Claim, Middle, Parts, Stated, each};
@@ -57,7 +57,7 @@ fn of_the_paper() -> Vec<Claim> {
         .cause(
             "Cause: WBest is 1 to 3 Mbit/s below the truth, as in the paper. pathChirp does not say too much, and so is as near beside who contends: its \
              packets of 1000 B find 21 to 24 Mbit/s of the 24.6 that such packets get wherever stamps are exact, and 21 to 24 is the truth in \
-             cases 2 and 9. Where the client's stamps tick each 500 us it does: x4",
+             cases 2 and 9. Where the client's stamps tick each 500 us it does, but WBest is further off too: x4",
         ),
         Claim::new(
             "w3",
@@ -84,8 +84,8 @@ fn of_the_paper() -> Vec<Claim> {
                 });
                 for (id, other) in each(&CASES, &others().collect::<Vec<_>>()) {
                     let more = results.more(&tool(id, other), &tool(id, Tool::Wbest), "mb");
-                    let what = format!("case {id}: {} sends more", other.name());
-                    parts.wants(&what, more.map(|more| more.median > 0.0));
+                    let what = format!("case {id}: {} sends more by", other.name());
+                    parts.value(what, more, Bar::above(0.0));
                 }
                 parts
             },
@@ -105,8 +105,8 @@ fn of_the_paper() -> Vec<Claim> {
                 });
                 for (id, other) in each(&CASES, &others().collect::<Vec<_>>()) {
                     let more = results.more(&tool(id, other), &tool(id, Tool::Wbest), "s");
-                    let what = format!("case {id}: {} takes longer", other.name());
-                    parts.wants(&what, more.map(|more| more.median > 0.0));
+                    let what = format!("case {id}: {} takes longer by", other.name());
+                    parts.value(what, more, Bar::above(0.0));
                 }
                 parts
             },
@@ -182,17 +182,18 @@ fn of_the_paper() -> Vec<Claim> {
                         parts.value(what, less, Bar::above(0.0));
                     }
                 }
-                let halted = |id| {
-                    results.values(&tool(id, Tool::Pathload), "halted").iter().filter(|h| **h > 0.0).count()
-                };
-                let all: usize = CASES.into_iter().map(halted).sum();
-                runs.value("halted after 100 s", Some(all as f64), Bar::or_more(1.0).said("1 at least"));
+                let of = |id| results.values(&tool(id, Tool::Pathload), "halted");
+                let all: Vec<f64> = CASES.into_iter().flat_map(of).collect();
+                let halted = all.iter().filter(|halted| **halted > 0.0).count() as f64;
+                // A count of what was seen: no interval is left.
+                let seen = Middle { runs: all.len(), ..halted.into() };
+                runs.value("halted after 100 s", Some(seen), Bar::or_more(1.0).said("1 at least"));
                 parts.and(runs)
             },
         )
         .cause(
             "Cause: in case 8 most runs of IGI/PTR never meet its condition, two gaps in a row at which no train grew by 5 us, and are halted; 60 gaps \
-             without it end the others beside TCP without a number. Of the runs that say a number Pathload's are the slowest: x7",
+             without it end the others beside TCP without a number. Of the runs that say a number: x7",
         ),
         Claim::new(
             "w10",
@@ -294,48 +295,50 @@ fn otherwise(claims: &[Claim]) -> Vec<Claim> {
     let again =
         |id, claim, items, decide: fn(&Results) -> Parts| Claim::again(claims, id, claim, items, decide);
     vec![
-        again(
-            "x1",
-            "w2 of our default, but for case 13, in which it says that the path changes",
-            &["table-2"],
-            |results| nearest(results, TESTBED, Tool::Ours, &KNOWN[..5]),
-        ),
+        again("x1", "w2 of our default", &["table-2"], |results| {
+            nearest(results, TESTBED, Tool::Ours, &KNOWN)
+        }),
         again(
             "x2",
-            "w7 with a load of 0.207 Mbit/s, in the cases in which the range of its rates stays",
+            "w7 with a load of 0.207 Mbit/s, in the six of fourteen cases in which the range of its rates stays",
             &["table-3"],
             |results| steady(results, Tool::LightChirp, &STAYS),
         ),
         again("x3", "w12 where a train below A comes as it was sent", &["figure-4", "figure-5"], |results| {
             theory(results, &|left, y| 100.0 * hop(left).of_capacity_clipped(y))
         }),
-        again(
-            "x4",
-            "w2 where the client's stamps tick each 500 us, but for case 13",
-            &["coarse-stamps"],
-            |results| nearest(results, COARSE, Tool::Wbest, &KNOWN[..5]),
-        ),
-        again("x7", "w9 of runs of IGI/PTR that say a number", &["table-3"], |results| {
-            let (mut parts, mut without) = (Parts::of("s"), Parts::of("% of the runs"));
-            for id in WITH_TCP {
-                let own = results.median(&tool(id, Tool::Pathload), "s");
-                let ptr = tool(id, Tool::Ptr);
-                without.beside(format!("case {id}: IGI/PTR without a number"), results.mean(&ptr, "refused"));
-                let times: Vec<f64> =
-                    results.both(&ptr, ["estimate", "s"]).into_iter().map(|both| both.1).collect();
-                for (name, other) in [
-                    (Tool::Ptr.name(), Middle::of(&times)),
-                    (Tool::Chirp.name(), results.median(&tool(id, Tool::Chirp), "s")),
-                    (Tool::Wbest.name(), results.median(&tool(id, Tool::Wbest), "s")),
-                ] {
-                    // No run of IGI/PTR may have a number.
-                    let Some(other) = other else { continue };
-                    let less = own.map(|own| own.minus(other));
-                    parts.value(format!("case {id}: {name} less by"), less, Bar::above(0.0));
-                }
-            }
-            parts.and(without)
+        again("x4", "w2 where the client's stamps tick each 500 us", &["coarse-stamps"], |results| {
+            nearest(results, COARSE, Tool::Wbest, &KNOWN)
         }),
+        again(
+            "x7",
+            "w9 of runs of IGI/PTR that say a number: none in some cases, which then are not compared",
+            &["table-3"],
+            |results| {
+                let (mut parts, mut without) = (Parts::of("s"), Parts::of("% of the runs"));
+                for id in WITH_TCP {
+                    let own = results.median(&tool(id, Tool::Pathload), "s");
+                    let ptr = tool(id, Tool::Ptr);
+                    without.beside(
+                        format!("case {id}: IGI/PTR without a number"),
+                        results.mean(&ptr, "refused"),
+                    );
+                    let times: Vec<f64> =
+                        results.both(&ptr, ["estimate", "s"]).into_iter().map(|both| both.1).collect();
+                    for (name, other) in [
+                        (Tool::Ptr.name(), Middle::of(&times)),
+                        (Tool::Chirp.name(), results.median(&tool(id, Tool::Chirp), "s")),
+                        (Tool::Wbest.name(), results.median(&tool(id, Tool::Wbest), "s")),
+                    ] {
+                        // No run of IGI/PTR may have a number.
+                        let Some(other) = other else { continue };
+                        let less = own.map(|own| own.minus(other));
+                        parts.value(format!("case {id}: {name} less by"), less, Bar::above(0.0));
+                    }
+                }
+                parts.and(without)
+            },
+        ),
         again(
             "x5",
             "w3 where WBest is told the idle channel's capacity and the access point queues 300 packets",
@@ -345,11 +348,14 @@ fn otherwise(claims: &[Claim]) -> Vec<Claim> {
         again(
             "x6",
             "w11 of A's distance from its median where the capacity is told, from 10 to 30 packets",
-            &["figure-9"],
+            &["told-trains"],
             |results| {
                 let mut parts = Parts::of("Mbit/s");
                 for (id, name) in STEADY {
-                    parts.beside(format!("{name}, deviation of 30 packets"), deviation(results, id, 30));
+                    parts.beside(
+                        format!("{name}, from its median with 30 packets"),
+                        nearness(results, id, 30),
+                    );
                     let falls = nears_by(results, id, 10, 30);
                     parts.value(format!("{name}: less by"), falls, Bar::above(0.0));
                 }
@@ -372,7 +378,10 @@ fn nearest(results: &Results, set_up: SetUp, own: Tool, cases: &[usize]) -> Part
     for &id in cases {
         let truth = truth(results, TESTBED, id).unwrap_or(f64::NAN);
         let of = |tool| results.median(&set_up.tool(id, tool), "estimate");
-        errors.beside(format!("{} in case {id}, off by", own.name()), of(own).map(|own| own.median - truth));
+        errors.beside(
+            format!("{} in case {id}, off by", own.name()),
+            of(own).map(|own| own.minus(truth.into())),
+        );
         for other in others() {
             let more = of(other).zip(of(own)).map(|(other, own)| {
                 let ([other, least, most], [median, low, high]) =
@@ -404,12 +413,15 @@ fn steady(results: &Results, of: Tool, cases: &[usize]) -> Parts {
 
 /// Simulated errors against an equation 12 and against 16.
 fn theory(results: &Results, of_capacity: &dyn Fn(f64, f64) -> f64) -> Parts {
-    let (mut parts, mut worst) = (Parts::of("points"), Parts::of("points"));
-    let mut most: Option<Middle> = None;
+    let (mut parts, mut left_out, mut nothing) = (Parts::of("points"), Parts::default(), 0_u32);
     let mut judge = |what: String, case: Case, left: f64, model: f64| {
-        let off = error(results, &case, hop(left).available).map(|found| found.minus(model.into()));
-        most = most.into_iter().chain(off).max_by(|a, b| a.median.abs().total_cmp(&b.median.abs()));
-        parts.wants(&what, off.map(|off| Bar::within(3.0).holds(off.median)));
+        let found = error(results, &case, hop(left).available);
+        // No estimate is below zero: where both are there, nothing is tested.
+        if model == -100.0 && found.is_some_and(|found| found.interval == (-100.0, -100.0)) {
+            nothing += 1;
+            return;
+        }
+        parts.value(what, found.map(|found| found.minus(model.into())), Bar::within(3.0));
     };
     for (left, y) in each(&LEFT, &FORCED) {
         let what = format!("C_e off by {:.0} %, {left} of it left", 100.0 * y);
@@ -419,6 +431,6 @@ fn theory(results: &Results, of_capacity: &dyn Fn(f64, f64) -> f64) -> Parts {
         let what = format!("R_p off by {:.0} %, {left} of C_e left", 100.0 * x);
         judge(what, arriving(left, x), left, 100.0 * hop(left).of_arrival(x).max(-1.0));
     }
-    worst.value("the largest difference", most, Bar::within(3.0));
-    worst.and(parts)
+    left_out.beside("points at -100 % by both, which are left out", Some(f64::from(nothing)));
+    left_out.and(parts)
 }

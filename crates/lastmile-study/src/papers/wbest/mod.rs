@@ -141,6 +141,7 @@ fn items() -> Vec<Item> {
             &[2, 6, 9, 4],
         ),
         pictures::open("tcp", "TCP's variants and windows", &TCP, &[3, 4, 7, 8, 10, 11, 12]),
+        pictures::told_trains(),
         pictures::known_capacity(),
         tables::coarse_stamps(),
         tables::aggregation(),

@@ -157,8 +157,15 @@ pub(super) fn falls_by(results: &Results, id: usize, few: usize, more: usize) ->
 pub(super) const STEADY: [(usize, &str); 3] = [TYPICAL[0], TYPICAL[1], TYPICAL[2]];
 
 /// The standard deviation of A over the runs, in Mbit/s, where the capacity is told.
-pub(super) fn deviation(results: &Results, id: usize, length: usize) -> Option<f64> {
+fn deviation(results: &Results, id: usize, length: usize) -> Option<f64> {
     stats::deviation(&results.values(&told(TESTBED, id, length), "estimate"))
+}
+
+/// The distance of A from its median over the runs, in Mbit/s, where the capacity is told.
+pub(super) fn nearness(results: &Results, id: usize, length: usize) -> Option<Middle> {
+    let case = told(TESTBED, id, length);
+    let middle = results.median(&case, "estimate")?.median;
+    results.paired([&case], "estimate", |[found]| (found - middle).abs())
 }
 
 /// By how much nearer to its median A is with a longer train, paired by seed, in Mbit/s, where the capacity is told.
@@ -194,6 +201,26 @@ pub(super) fn of_trains_item() -> Item {
     .runs(MANY)
 }
 
+/// Trains of 10 and 30 packets where the capacity is told, so often that chance does not decide.
+pub(super) fn told_trains() -> Item {
+    let all = each(&STEADY, &[10, 30]);
+    let cases = all.iter().map(|&((id, _), length)| told(TESTBED, id, length)).collect();
+    let shows =
+        "A and its distance from its median, Mbit/s, of trains of 10 and 30 packets where C_e is told";
+    Item::made("told-trains", None, shows, cases, move |results| {
+        let mut table = Table::new(&["case", "packets", "runs", "available", "from_the_median"]);
+        for &((id, name), length) in &all {
+            let case = told(TESTBED, id, length);
+            let runs = results.values(&case, "estimate").len();
+            let words = [name.to_owned(), length.to_string(), runs.to_string()].map(Cell::from);
+            let found = [results.median(&case, "estimate"), nearness(results, id, length)];
+            table.row(words.into_iter().chain(found.map(|found| middle(found, None))));
+        }
+        table
+    })
+    .runs(400)
+}
+
 /// WBest beside TCP, where it finds the capacity itself and where it is told it.
 pub(super) fn known_capacity() -> Item {
     const QUEUES: [SetUp; 2] = [TESTBED, LONG_QUEUE];
@@ -221,14 +248,26 @@ pub(super) const LENGTH: usize = 30;
 pub(super) fn sequence(results: &Results) -> Table {
     let case = Case::new("sequence");
     let mut table = Table::new(&["tool", "begins_s"]);
-    for (tool, begins) in
-        [("saturated flow", 5.0), ("WBest", 15.0), ("IGI/PTR", 22.0), ("pathChirp", 30.0), ("Pathload", 45.0)]
-    {
-        table.row([Cell::from(tool), Cell::Exact(Some(begins), None)]);
+    for (tool, begins) in begins(PAPER.text(&case).unwrap_or_default()) {
+        table.row([Cell::from(tool), Cell::Exact(begins, None)]);
     }
     let lines = vec![("to the access point".to_owned(), results.line(&case, PASSING))];
     table.chart(Chart::new("The tools one after the other, case 1", "time, s", "Mbit/s", lines));
     table
+}
+
+/// The saturated flow and the tools of a scenario, and when each begins, in s.
+fn begins(scenario: &str) -> Vec<(String, Option<f64>)> {
+    let scenario: toml::Table = scenario.parse().unwrap_or_default();
+    let list = |key: &str| scenario.get(key).and_then(|list| list.as_array()).cloned().unwrap_or_default();
+    let traffic = list("traffic").into_iter().map(|flow| ("name", flow));
+    let tools = list("measure").into_iter().map(|measure| ("from", measure));
+    let begins = |(key, table): (&str, toml::Value)| {
+        let name = table.get(key)?.as_str()?.to_owned();
+        let at: lastmile::time::Span = table.get("start")?.as_str()?.parse().ok()?;
+        Some((name, Some(at.as_secs_f64())))
+    };
+    traffic.chain(tools).filter_map(begins).collect()
 }
 
 /// Figure 7: the trace of case 13.
@@ -395,6 +434,14 @@ pub(super) fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figure_6_has_the_scenario_s_times() {
+        let found = begins(PAPER.text(&Case::new("sequence")).unwrap());
+        let names: Vec<_> = found.iter().map(|(name, at)| (name.as_str(), at.unwrap())).collect();
+        let tools = [("wbest", 15.0), ("igi-ptr", 22.0), ("pathchirp", 30.0), ("pathload", 45.0)];
+        assert_eq!(names, [&[("saturating", 5.0)][..], &tools].concat());
+    }
 
     #[test]
     fn the_trace_of_case_13_has_the_paper_s_rates() {

@@ -96,7 +96,35 @@ struct Session {
     next_status: Time,
     number: u32,
     counts: Counts,
+    seen: Seen,
     leaves: bool,
+}
+
+/// Numbers below the largest whose packets are told from copies.
+const REMEMBERED: u64 = 1_024;
+
+/// The last numbers that came: a bit for each.
+#[derive(Debug, Default)]
+struct Seen([u64; (REMEMBERED / 64) as usize]);
+
+impl Seen {
+    /// Notes a number, `expected` being one more than the largest so far; true if it came before. Nobody knows of one that is too old.
+    fn note(&mut self, number: u64, expected: u64) -> bool {
+        let bit = |number: u64| ((number % REMEMBERED / 64) as usize, 1_u64 << (number % 64));
+        if number >= expected {
+            if number - expected >= REMEMBERED {
+                self.0 = Default::default();
+            } else {
+                (expected..number).map(bit).for_each(|(word, bit)| self.0[word] &= !bit);
+            }
+        } else if expected - number > REMEMBERED {
+            return false;
+        }
+        let (word, bit) = bit(number);
+        let came = number < expected && self.0[word] & bit != 0;
+        self.0[word] |= bit;
+        came
+    }
 }
 
 /// The end of generated traffic. It answers, and never is finished.
@@ -145,6 +173,10 @@ impl Sink {
                 session.last_heard = now;
                 session.data = Some((session.data.map_or(at, |data| data.0), at));
                 let counts = &mut session.counts;
+                if session.seen.note(number, counts.expected) {
+                    counts.copies = counts.copies.saturating_add(1);
+                    return;
+                }
                 counts.packets += 1;
                 counts.bytes = counts.bytes.saturating_add(size.0);
                 match number < counts.expected {
@@ -192,6 +224,7 @@ impl Sink {
             next_status: now,
             number: 0,
             counts: Counts::default(),
+            seen: Seen::default(),
             leaves: false,
         });
         self.out.push_back(Output::Event(SinkEvent::SourceFound { peer }));
@@ -280,5 +313,28 @@ impl Node for Sink {
 impl Endpoint for Sink {
     fn is_finished(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_comes_again_is_a_copy_as_long_as_it_is_remembered() {
+        let (mut seen, mut expected) = (Seen::default(), 0);
+        let mut comes = |number: u64| {
+            let copy = seen.note(number, expected);
+            expected = expected.max(number + 1);
+            copy
+        };
+        assert_eq!(
+            [0, 2, 1, 1, 2, 2_000, 2, 1_999, 1_999, 2_000].map(&mut comes),
+            [false, false, false, true, true, false, false, false, true, true]
+        );
+        assert_eq!(
+            [2_500, 2_000, 2_400, 2_400, 10_000, 2_400].map(comes),
+            [false, true, false, true, false, false]
+        );
     }
 }

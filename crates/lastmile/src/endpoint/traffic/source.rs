@@ -64,6 +64,8 @@ pub enum Ended {
     Silent,
     /// No sink answered: nothing was sent.
     NoAnswer,
+    /// A sink answered the hello and nothing after that: it has no place, or its answers are lost.
+    NoPlace,
     /// This host, or the network, refuses the packets.
     Unreachable,
     /// The program was interrupted.
@@ -418,7 +420,8 @@ impl Source {
             }
             Phase::Hello(asks, asked) | Phase::Open(_, asks, asked) if now >= asked + ANSWER => {
                 if asks >= ASKS {
-                    return self.end(Ended::NoAnswer);
+                    let answered = matches!(self.phase, Phase::Open(..));
+                    return self.end(if answered { Ended::NoPlace } else { Ended::NoAnswer });
                 }
                 let nonce = self.config.nonce;
                 let packet = match &mut self.phase {

@@ -177,7 +177,7 @@ fn nothing_is_sent_before_the_sink_has_answered() {
         |_, p| !matches!(p, Packet::Status { .. }),
         None,
     );
-    assert_eq!((unproven.summary.unwrap().ended, unproven.data.len()), (Ended::NoAnswer, 0));
+    assert_eq!((unproven.summary.unwrap().ended, unproven.data.len()), (Ended::NoPlace, 0));
 }
 
 #[test]
