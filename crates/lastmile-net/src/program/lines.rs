@@ -248,7 +248,7 @@ impl Wishes {
         }
     }
 
-    /// What a host is to do, within the user's limits.
+    /// The controller's answer to a host, within the user's limits.
     pub(super) fn output(&self, setting: &Setting) -> Output {
         let (min, max) = (setting.min.bits_per_second(), setting.max.bits_per_second());
         let target = Rate::ip((self.rate as u64).clamp(min, max));

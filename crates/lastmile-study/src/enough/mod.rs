@@ -74,7 +74,7 @@ pub struct Row {
     pub bucket_bytes: Option<u64>,
     /// The direction asked about, by the host that asks.
     pub direction: &'static str,
-    /// What people call the path.
+    /// The path's usual name.
     #[serde(skip)]
     pub name: String,
     /// The rate asked about, by what is left.

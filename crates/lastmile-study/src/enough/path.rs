@@ -118,7 +118,7 @@ impl Path {
         Ok(())
     }
 
-    /// What people call it.
+    /// Its usual name.
     pub(super) fn name(&self) -> String {
         let mut name = self.kind.name().to_owned();
         if self.kind == Kind::Bucket {

@@ -42,7 +42,8 @@ pub(super) struct Beside {
     answered: Time,
     window_cut: f64,
     peak: f64,
-    empty_since: Option<f64>,
+    /// Infinite while a queue stands.
+    empty_since: f64,
     was_last: f64,
     /// When a test found nobody, and the rate of then.
     left: (f64, f64),
@@ -59,7 +60,7 @@ impl Default for Beside {
             answered: Time::ZERO,
             window_cut: f64::NEG_INFINITY,
             peak: 0.0,
-            empty_since: None,
+            empty_since: f64::INFINITY,
             was_last: f64::NEG_INFINITY,
             left: (f64::NEG_INFINITY, 0.0),
         }
@@ -83,7 +84,7 @@ impl Lastmile {
         // Left too early: on from the rate of then.
         let rate = if again { rate.max(0.9 * beside.left.1) } else { rate };
         beside.next_test = now + beside.test_every;
-        (beside.answered, beside.over, beside.empty_since) = (self.flow.now(), None, None);
+        (beside.answered, beside.over, beside.empty_since) = (self.flow.now(), None, f64::INFINITY);
         self.beside.window = (rate * self.round_trip()).max(self.least_window());
         self.phase = Phase::Beside;
         self.set(self.beside.window / self.round_trip());
@@ -162,9 +163,12 @@ impl Lastmile {
             beside.peak = queue;
         }
         if queue >= 0.5 * target {
-            beside.empty_since = None;
-        } else if now - *beside.empty_since.get_or_insert(now) > (4.0 * control_time).max(1.0) {
-            return self.track(now);
+            beside.empty_since = f64::INFINITY;
+        } else {
+            beside.empty_since = beside.empty_since.min(now);
+            if now - beside.empty_since > (4.0 * control_time).max(1.0) {
+                return self.track(now);
+            }
         }
         if now > self.beside.next_test {
             let until = now + (3.0 * control_time).max(1.0);

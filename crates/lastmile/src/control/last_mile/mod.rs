@@ -132,16 +132,15 @@ pub struct Lastmile {
     next_dip: f64,
     /// The receive rate where losses went with the rate and no queue stood, and when that was.
     ceiling: Option<(f64, f64)>,
-    /// gamma: growth in a control time while the queue is empty, and since when it is.
+    /// gamma: growth in a control time while the queue is empty, and since when it is; infinite while it is not.
     growth: f64,
-    empty_since: Option<f64>,
+    empty_since: f64,
     /// Rate that would suit the sources, bytes a second.
     desired: f64,
     /// Share of packets of late that left while the sources had no more.
     limited: f64,
-    /// Filled up with padding until then; not before that again.
+    /// Filled up with padding until then.
     padding_until: f64,
-    next_padding: f64,
 }
 
 impl Lastmile {
@@ -170,11 +169,10 @@ impl Lastmile {
             next_dip,
             ceiling: None,
             growth: 0.0,
-            empty_since: None,
+            empty_since: f64::INFINITY,
             desired: f64::INFINITY,
             limited: 0.0,
-            padding_until: 0.0,
-            next_padding: 0.0,
+            padding_until: f64::NEG_INFINITY,
         }
     }
 
@@ -259,7 +257,7 @@ impl Lastmile {
 
     /// The rate was lowered: growth begins anew.
     fn settle(&mut self, now: f64) {
-        (self.last_cut, self.growth, self.empty_since) = (now, 0.0, None);
+        (self.last_cut, self.growth, self.empty_since) = (now, 0.0, f64::INFINITY);
     }
 
     /// The encoder's target follows the rate, slowly where the law moves it by little: to an encoder an abrupt change is a burst of frames
@@ -289,9 +287,8 @@ impl Lastmile {
             if !is_calm {
                 self.padding_until = seen.now;
             }
-        } else if self.limited > 0.9 && self.rate < self.desired && is_calm && seen.now >= self.next_padding {
+        } else if self.limited > 0.9 && self.rate < self.desired && is_calm && seen.now >= self.padding_until + EVERY_S {
             self.padding_until = seen.now + LENGTH_S;
-            self.next_padding = self.padding_until + EVERY_S;
         }
     }
 }

@@ -151,11 +151,12 @@ impl Lastmile {
         });
         if law_queue < 0.35 * target + 0.001 {
             let is_quiet = now - self.last_cut > 2.0 * t && now - self.scale_cut > 1.0;
-            if now - *self.empty_since.get_or_insert(now) > t && is_quiet && self.ceiling.is_none() {
+            self.empty_since = self.empty_since.min(now);
+            if now - self.empty_since > t && is_quiet && self.ceiling.is_none() {
                 self.growth = (self.growth + RAMP * dt / t).min(MOST_GROWTH);
             }
         } else {
-            (self.growth, self.empty_since) = (0.0, None);
+            (self.growth, self.empty_since) = (0.0, f64::INFINITY);
         }
         let error = (target - law_queue).max(-2.0 * target);
         let pull = if error > 0.0 { base_time.min(PULL_S) } else { base_time };
@@ -172,7 +173,7 @@ impl Lastmile {
         if seen.queue > too_long(seen) {
             self.begin_drain(seen, seen.fast);
         } else if seen.now > until {
-            (self.phase, self.empty_since) = (Phase::Track, None);
+            (self.phase, self.empty_since) = (Phase::Track, f64::INFINITY);
         }
     }
 

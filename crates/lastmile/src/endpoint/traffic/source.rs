@@ -392,7 +392,7 @@ impl Source {
 
     fn end(&mut self, ended: Ended) {
         self.phase = Phase::Over;
-        // What still waits does not leave.
+        // Packets that still wait do not leave.
         (self.packets, self.bytes) =
             (self.packets - self.handed.len() as u64, self.bytes.saturating_sub(self.waiting));
         let seconds = self.left.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
