@@ -287,7 +287,11 @@ impl Lastmile {
             if !is_calm {
                 self.padding_until = seen.now;
             }
-        } else if self.limited > 0.9 && self.rate < self.desired && is_calm && seen.now >= self.padding_until + EVERY_S {
+        } else if self.limited > 0.9
+            && self.rate < self.desired
+            && is_calm
+            && seen.now >= self.padding_until + EVERY_S
+        {
             self.padding_until = seen.now + LENGTH_S;
         }
     }
