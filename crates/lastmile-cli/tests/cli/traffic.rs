@@ -164,7 +164,7 @@ fn wrong_use_is_named() {
     send(&["--arrivals", "onoff", "--shape", "2"]).is_error(USAGE, &["--shape means nothing"]);
     let scratch = Scratch::new("bad-trace");
     let small = scratch.file("small", "0 30\n");
-    send(&["--arrivals", "trace", "--trace", &small]).is_error(USAGE, &["30 B", "56 B"]);
+    send(&["--arrivals", "trace", "--trace", &small]).is_error(USAGE, &["line 1", "56 to 65535 bytes"]);
     let empty = scratch.file("empty", "# nothing\n");
     send(&["--arrivals", "trace", "--trace", &empty]).is_error(USAGE, &["no packet"]);
     lastmile(&["traffic", "send", "224.0.0.1"]).is_error(USAGE, &["group of hosts"]);
