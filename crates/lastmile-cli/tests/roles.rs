@@ -39,7 +39,10 @@ const NAMING: &[(&str, &str)] = &[
     ("lastmile-study/src/papers/lda/cases.rs", "stream"),
     ("lastmile-study/src/papers/tfrc_probe/measure.rs", "measure"),
     ("lastmile-study/src/papers/vtp/measure.rs", "stream"),
+    ("lastmile-net/src/program/lines.rs", "stream"),
+    ("lastmile-study/src/evaluate/guest.rs", "stream"),
     ("lastmile-study/src/papers/wbest/measure.rs", "measure"),
+    ("lastmile-study/src/papers/wbest/pictures.rs", "measure"),
 ];
 
 fn files(folder: &Path) -> Vec<PathBuf> {

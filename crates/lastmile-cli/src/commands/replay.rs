@@ -41,7 +41,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let reader = Reader::open(&args.file).map_err(|error| Exit::Usage.blame(error))?;
     let replayed = replay(reader, key)?;
     let all = match args.streams {
-        true => vec![roles::by_method(&args.method, &replayed)?],
+        true => vec![roles::by_method(&args.method, &replayed.header, &replayed.records)?],
         false => {
             if let Some(difference) = replayed.difference()? {
                 return Err(Exit::NoResult.blame(anyhow!(

@@ -13,8 +13,8 @@ use lastmile_net::recording::{Header, World};
 use lastmile_sim::roles::{Found, Rows};
 use lastmile_sim::scenario::Scenario;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::files::replayed::Replayed;
 use crate::shell::exit::Exit;
 use crate::shell::options::MethodArgs;
 use lastmile_report::event::{Mood, Told};
@@ -54,7 +54,7 @@ trait Role: Sync {
     }
 
     /// Results of another method on the records of an endpoint of this role.
-    fn by_method(&self, _: &MethodArgs, _: &Replayed) -> Option<anyhow::Result<(Rows, Shown)>> {
+    fn by_method(&self, _: &MethodArgs, _: &Header, _: &[Value]) -> Option<anyhow::Result<(Rows, Shown)>> {
         None
     }
 
@@ -168,8 +168,12 @@ pub(crate) fn replayed(events: &[Event]) -> Vec<(Rows, Shown)> {
 }
 
 /// Results of another method on the records of an endpoint.
-pub(crate) fn by_method(method: &MethodArgs, replayed: &Replayed) -> anyhow::Result<(Rows, Shown)> {
-    let found = ROLES.iter().find_map(|role| role.by_method(method, replayed));
+pub(crate) fn by_method(
+    method: &MethodArgs,
+    header: &Header,
+    records: &[Value],
+) -> anyhow::Result<(Rows, Shown)> {
+    let found = ROLES.iter().find_map(|role| role.by_method(method, header, records));
     found.unwrap_or_else(|| Err(Exit::NoResult.blame(anyhow!("the recording holds no streams"))))
 }
 

@@ -23,7 +23,6 @@ use serde_json::Value;
 
 use super::loopback::{Buffer, Driven, loopback};
 use super::{Case, HeaderOf, Recorded, Role, Shown, Told};
-use crate::files::replayed::Replayed;
 #[cfg(feature = "pages")]
 use crate::roles::run::Run;
 use crate::shell::exit::Exit;
@@ -133,9 +132,14 @@ impl Role for Measuring {
         Some((measure::rows(&rows), Shown { text: text(&rows), exit: None }))
     }
 
-    fn by_method(&self, method: &MethodArgs, replayed: &Replayed) -> Option<anyhow::Result<(Rows, Shown)>> {
-        (!replayed.records.is_empty()).then(|| {
-            let rows = by_method(method, replayed)?;
+    fn by_method(
+        &self,
+        method: &MethodArgs,
+        header: &Header,
+        records: &[Value],
+    ) -> Option<anyhow::Result<(Rows, Shown)>> {
+        (!records.is_empty()).then(|| {
+            let rows = by_method(method, header, records)?;
             Ok((measure::rows(&rows), Shown { text: text(&rows), exit: exit(&rows) }))
         })
     }
@@ -178,14 +182,13 @@ pub(crate) fn screen(rows: &[Row], peer: &str, beside: &str) -> String {
 }
 
 /// Runs a method on the streams of each direction that the recording holds.
-fn by_method(args: &MethodArgs, replayed: &Replayed) -> anyhow::Result<Vec<Row>> {
+fn by_method(args: &MethodArgs, header: &Header, records: &[Value]) -> anyhow::Result<Vec<Row>> {
     if args.choice().name == ALL {
         return Err(Exit::Usage
             .blame(anyhow!("--streams runs one method on recorded streams: name it instead of `{ALL}`")));
     }
-    let session: RecordedSession = super::recorded(&replayed.header)?;
-    let recorded: Vec<StreamRecord> = replayed
-        .records
+    let session: RecordedSession = super::recorded(header)?;
+    let recorded: Vec<StreamRecord> = records
         .iter()
         .map(StreamRecord::deserialize)
         .collect::<Result<_, _>>()
