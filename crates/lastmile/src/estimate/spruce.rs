@@ -166,13 +166,7 @@ impl Estimator for Spruce {
         let gaps = signal::pair_gaps(record, !self.config.faithful);
         let wrong = [StreamVerdict::NoReport, StreamVerdict::ClockStepped, StreamVerdict::Reordered];
         if gaps.is_empty() || wrong.contains(&verdict) {
-            let lossy = record.lost() * 4 > record.packets.len();
-            let verdict = match verdict {
-                verdict if wrong.contains(&verdict) => verdict,
-                _ if lossy => StreamVerdict::TooLossy,
-                _ => StreamVerdict::ScheduleBroken,
-            };
-            return self.base.waste(verdict, ATTEMPTS);
+            return self.base.waste_of(record, verdict, ATTEMPTS);
         }
         self.base.useful();
         self.guard.see(record, 2, &mut self.base);

@@ -115,7 +115,16 @@ pub fn judge(record: &StreamRecord) -> Judged {
     } else if overtaken * REORDERED > n {
         StreamVerdict::Reordered
     } else {
-        StreamVerdict::ScheduleBroken
+        cause(record)
     };
     Judged { gaps_held: u32::try_from(gaps_held).unwrap_or(u32::MAX), verdict }
+}
+
+/// The reason why a stream that came in order tells nothing: losses, if packets were lost and half of the gaps that can be seen kept the
+/// schedule; else hosts.
+pub(crate) fn cause(record: &StreamRecord) -> StreamVerdict {
+    let schedule = Schedule::of(record);
+    let seen = || (1..record.packets.len()).filter(|i| record.receive_gap(*i).is_some());
+    let kept = seen().filter(|i| schedule.held()[*i]).count() * 2 >= seen().count();
+    if record.lost() > 0 && kept { StreamVerdict::TooLossy } else { StreamVerdict::ScheduleBroken }
 }

@@ -16,4 +16,5 @@ pub mod stats;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod train;
+pub(crate) use judge::cause;
 pub use judge::{Judged, StreamVerdict, judge};

@@ -394,7 +394,10 @@ impl Estimator for Enough {
         if self.base.is_done() || self.streams.is_empty() {
             return Vec::new();
         }
-        let text = format!("from {} streams, which leave the answer open", self.streams.len());
+        let text = match self.streams.len() {
+            1 => "from one stream, which leaves the answer open".to_owned(),
+            streams => format!("from {streams} streams, which leave the answer open"),
+        };
         let mut estimate = self.estimate(Value::Unknown);
         estimate.warnings.push(Warning { code: WarningCode::Partial, text });
         vec![estimate]
