@@ -63,8 +63,10 @@ pub struct Request {
     pub jitter: bool,
     /// One-way delay beyond which a packet is too late to be played.
     pub playout: Span,
-    /// Runs of each case, seeds 1 to N.
+    /// Runs of each case.
     pub runs: Option<u64>,
+    /// Seed of the first run, if not 1.
+    pub first_seed: Option<u64>,
 }
 
 impl Default for Request {
@@ -81,6 +83,7 @@ impl Default for Request {
             jitter: false,
             playout: Span::from_millis(400),
             runs: None,
+            first_seed: None,
         }
     }
 }
@@ -141,7 +144,7 @@ impl Evaluation {
         let plan = Plan {
             suite: is_suite.then_some("rmcat"),
             runs,
-            first: 1,
+            first: request.first_seed.unwrap_or(1),
             contenders: contenders.iter().map(ToString::to_string).collect(),
             variants: variants.names(),
             playout: request.playout,

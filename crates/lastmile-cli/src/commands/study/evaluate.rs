@@ -66,6 +66,9 @@ pub(crate) struct Args {
     /// One-way delay beyond which a packet is too late to be played
     #[arg(long, value_name = "TIME", default_value = "400 ms")]
     playout: Span,
+    /// Seed of the first run [default: 1, of the league 101: lower ones are for tuning]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    seed: Option<u64>,
     /// Write a row of numbers and intervals for each scenario and controller to FILE, as CSV
     #[arg(long, value_name = "FILE.csv")]
     csv: Option<PathBuf>,
@@ -110,6 +113,7 @@ impl Asked {
                 controllers: args.controllers.clone(),
                 guests: guests(&args.program)?,
                 runs: args.experiment.runs,
+                first_seed: args.seed,
                 brief: args.brief,
             };
             return Ok(Asked::League(League::new(&request)?));
@@ -134,6 +138,7 @@ impl Asked {
             jitter: args.jitter,
             playout: args.playout,
             runs: args.experiment.runs,
+            first_seed: args.seed,
         })?;
         evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
         Ok(Asked::Evaluation(evaluation))

@@ -51,6 +51,8 @@ pub struct Request {
     pub guests: Vec<Guest>,
     /// Runs of each case in place of the usual numbers.
     pub runs: Option<u64>,
+    /// Seed of the first run, if it is not one that controllers were not tuned with.
+    pub first_seed: Option<u64>,
     /// The short league.
     pub brief: bool,
 }
@@ -96,7 +98,7 @@ impl League {
         let plan = Plan {
             suite: Some("league"),
             runs: request.runs.unwrap_or(alone),
-            first: TUNED + 1,
+            first: request.first_seed.unwrap_or(TUNED + 1),
             contenders: contenders.iter().map(ToString::to_string).collect(),
             variants: Vec::new(),
             playout: Span::from_millis(400),
@@ -121,7 +123,7 @@ impl League {
             let (mut table, mut failures) = (Table::new(&COLUMNS), Vec::new());
             for ((entry, case), found) in self.evaluation.entries.iter().zip(&self.cases).zip(&found) {
                 if case.suite == suite {
-                    let judged = judge(found, &plan.contenders, tcp_flows(&entry.of), entry.runs);
+                    let judged = judge(found, plan, tcp_flows(&entry.of), entry.runs);
                     judged.iter().for_each(|row| row.tell(&mut table, &case.name));
                     let failed = found.failures(&plan.contenders, plan.first);
                     failures.extend(failed.iter().map(|failed| format!("{}: {failed}", case.name)));
@@ -237,7 +239,7 @@ impl Row {
 }
 
 /// The rows of a case.
-fn judge(found: &Evaluated, contenders: &[String], tcp: usize, seeds: u64) -> Vec<Row> {
+fn judge(found: &Evaluated, plan: &Plan, tcp: usize, seeds: u64) -> Vec<Row> {
     let mut all: Vec<Vec<Numbers>> =
         found.runs.iter().map(|runs| runs.iter().map(|run| run.numbers.clone()).collect()).collect();
     rates(&mut all);
@@ -259,7 +261,7 @@ fn judge(found: &Evaluated, contenders: &[String], tcp: usize, seeds: u64) -> Ve
     let row = |(at, controller): (usize, &String)| {
         let of = &all[at];
         let worst = of.iter().enumerate().filter_map(|(run, numbers)| {
-            Some((TUNED + 1 + run as u64, *numbers.get("frame_p95_ms")?, *numbers.get("rate")?))
+            Some((plan.first + run as u64, *numbers.get("frame_p95_ms")?, *numbers.get("rate")?))
         });
         Row {
             controller: controller.clone(),
@@ -279,7 +281,7 @@ fn judge(found: &Evaluated, contenders: &[String], tcp: usize, seeds: u64) -> Ve
             worst: worst.max_by(|a, b| a.1.total_cmp(&b.1)),
         }
     };
-    contenders.iter().enumerate().map(row).collect()
+    plan.contenders.iter().enumerate().map(row).collect()
 }
 
 /// Gives each run its `rate`: `of_possible` where it is known, else the share of the best contender's mean.

@@ -16,6 +16,9 @@ const DRAINS: f64 = 0.85;
 /// Two such losses within so many seconds: behind delays of more than so long.
 const LOSSES_WITHIN_S: f64 = 40.0;
 const LONG_DELAY_S: f64 = 0.08;
+/// One of them is enough if the queue falls to that part within so many seconds, and this flow did nothing for it.
+const FALLS: f64 = 0.6;
+const FALLS_WITHIN_S: f64 = 2.0;
 /// Part of the window that a loss leaves, and packets by which it grows in a round trip.
 const BETA: f64 = 0.7;
 const ALPHA: f64 = 0.8;
@@ -38,6 +41,8 @@ pub(super) struct Beside {
     over: Option<(f64, f64, f64)>,
     /// The last loss of others: losses of packets sent before it belong to it; when, and how many within 40 s.
     foreign: Option<(Time, f64, u32)>,
+    /// When that was, and the queue of then.
+    overflow: Option<(f64, f64)>,
     /// Losses of packets that were sent before are answered.
     answered: Time,
     window_cut: f64,
@@ -57,6 +62,7 @@ impl Default for Beside {
             test_every: TEST_EVERY_S.0,
             over: None,
             foreign: None,
+            overflow: None,
             answered: Time::ZERO,
             window_cut: f64::NEG_INFINITY,
             peak: 0.0,
@@ -84,7 +90,8 @@ impl Lastmile {
         // Left too early: on from the rate of then.
         let rate = if again { rate.max(0.9 * beside.left.1) } else { rate };
         beside.next_test = now + beside.test_every;
-        (beside.answered, beside.over, beside.empty_since) = (self.flow.now(), None, f64::INFINITY);
+        (beside.answered, beside.over, beside.overflow) = (self.flow.now(), None, None);
+        beside.empty_since = f64::INFINITY;
         self.beside.window = (rate * self.round_trip()).max(self.least_window());
         self.phase = Phase::Beside;
         self.set(self.beside.window / self.round_trip());
@@ -96,6 +103,15 @@ impl Lastmile {
             return false;
         }
         let Seen { now, queue, target, slow, .. } = *seen;
+        if let Some((at, longest)) = self.beside.overflow {
+            let steady = matches!(self.phase, Phase::Track | Phase::Dip { .. }) && self.last_cut < at;
+            if !steady || now - at > FALLS_WITHIN_S {
+                self.beside.overflow = None;
+            } else if queue < FALLS * longest {
+                self.join(now, self.rate.max(slow));
+                return true;
+            }
+        }
         if queue <= 1.25 * target + 0.005 {
             if queue < target || self.beside.over.is_some_and(|over| now - over.0 > 0.3) {
                 self.beside.over = None;
@@ -131,6 +147,7 @@ impl Lastmile {
         }
         let count = before.filter(|before| now - before.1 < LOSSES_WITHIN_S).map_or(0, |before| before.2) + 1;
         self.beside.foreign = Some((self.flow.now(), now, count));
+        self.beside.overflow = Some((now, self.arrivals.last_queue()));
         if count >= 2 {
             self.join(now, self.rate.max(self.received(super::SLOW)));
         }
