@@ -32,6 +32,11 @@ impl Pacer {
         Pacer { credit: credit.max(Span::ZERO), last: None }
     }
 
+    /// Gives another credit, for packets from here on.
+    pub fn allow(&mut self, credit: Span) {
+        self.credit = credit.max(Span::ZERO);
+    }
+
     /// When the next packet may leave: the nominal time, which lies at most the credit in the past.
     fn nominal(&self, now: Time, rate: Rate) -> Time {
         match self.last {

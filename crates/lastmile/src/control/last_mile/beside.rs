@@ -30,6 +30,8 @@ const MOST: f64 = 1.3;
 const TEST_EVERY_S: (f64, f64) = (8.0, 60.0);
 const SOON_S: f64 = 20.0;
 
+const NOTHING_OVER: (f64, f64, f64) = (f64::INFINITY, 0.0, 0.0);
+
 /// Others' queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
@@ -37,12 +39,12 @@ pub(super) struct Beside {
     window: f64,
     next_test: f64,
     test_every: f64,
-    /// A standing queue above the delay to keep: since when, its peak, and the rate of then.
-    over: Option<(f64, f64, f64)>,
+    /// A standing queue above the delay to keep: since when, infinite if there is none, its peak, and the rate of then.
+    over: (f64, f64, f64),
     /// The last loss of others: losses of packets sent before it belong to it; when, and how many within 40 s.
     foreign: Option<(Time, f64, u32)>,
-    /// When that was, and the queue of then.
-    overflow: Option<(f64, f64)>,
+    /// The queue of then, while it is open if it falls by itself; else 0.
+    overflow: f64,
     /// Losses of packets that were sent before are answered.
     answered: Time,
     window_cut: f64,
@@ -60,9 +62,9 @@ impl Default for Beside {
             window: 0.0,
             next_test: 0.0,
             test_every: TEST_EVERY_S.0,
-            over: None,
+            over: NOTHING_OVER,
             foreign: None,
-            overflow: None,
+            overflow: 0.0,
             answered: Time::ZERO,
             window_cut: f64::NEG_INFINITY,
             peak: 0.0,
@@ -90,7 +92,7 @@ impl Lastmile {
         // Left too early: on from the rate of then.
         let rate = if again { rate.max(0.9 * beside.left.1) } else { rate };
         beside.next_test = now + beside.test_every;
-        (beside.answered, beside.over, beside.overflow) = (self.flow.now(), None, None);
+        (beside.answered, beside.over, beside.overflow) = (self.flow.now(), NOTHING_OVER, 0.0);
         beside.empty_since = f64::INFINITY;
         self.beside.window = (rate * self.round_trip()).max(self.least_window());
         self.phase = Phase::Beside;
@@ -103,26 +105,30 @@ impl Lastmile {
             return false;
         }
         let Seen { now, queue, target, slow, .. } = *seen;
-        if let Some((at, longest)) = self.beside.overflow {
+        if self.beside.overflow > 0.0 {
+            let at = self.beside.foreign.map_or(f64::NEG_INFINITY, |foreign| foreign.1);
             let steady = matches!(self.phase, Phase::Track | Phase::Dip { .. }) && self.last_cut < at;
             if !steady || now - at > FALLS_WITHIN_S {
-                self.beside.overflow = None;
-            } else if queue < FALLS * longest {
+                self.beside.overflow = 0.0;
+            } else if queue < FALLS * self.beside.overflow {
                 self.join(now, self.rate.max(slow));
                 return true;
             }
         }
         if queue <= 1.25 * target + 0.005 {
-            if queue < target || self.beside.over.is_some_and(|over| now - over.0 > 0.3) {
-                self.beside.over = None;
+            if queue < target || now - self.beside.over.0 > 0.3 {
+                self.beside.over = NOTHING_OVER;
             }
             return false;
         }
-        let (since, peak, rate) = *self.beside.over.get_or_insert((now, queue, self.rate.max(slow)));
+        if self.beside.over == NOTHING_OVER {
+            self.beside.over = (now, queue, self.rate.max(slow));
+        }
+        let (since, peak, rate) = self.beside.over;
         if queue > peak {
-            self.beside.over = Some((since, queue, rate));
+            self.beside.over = (since, queue, rate);
         } else if queue < DRAINS * peak {
-            self.beside.over = Some((now, queue, rate));
+            self.beside.over = (now, queue, rate);
         }
         let was_lately = now - self.beside.was_last < LATELY_S;
         let patience = if was_lately { SHORT_PATIENCE * PATIENCE_S } else { PATIENCE_S };
@@ -147,7 +153,7 @@ impl Lastmile {
         }
         let count = before.filter(|before| now - before.1 < LOSSES_WITHIN_S).map_or(0, |before| before.2) + 1;
         self.beside.foreign = Some((self.flow.now(), now, count));
-        self.beside.overflow = Some((now, self.arrivals.last_queue()));
+        self.beside.overflow = self.arrivals.last_queue();
         if count >= 2 {
             self.join(now, self.rate.max(self.received(super::SLOW)));
         }
@@ -211,7 +217,7 @@ impl Lastmile {
 
     /// Nobody else fills the queue.
     fn track(&mut self, now: f64) {
-        self.beside.over = None;
+        self.beside.over = NOTHING_OVER;
         self.phase = Phase::Track;
         self.next_dip = now + self.config.dip.as_secs_f64();
         self.settle(now);

@@ -77,6 +77,8 @@ const SPARED_S: f64 = 0.012;
 const CUTS: f64 = 0.01;
 const CUT: (f64, f64) = (0.03, 0.3);
 
+const NO_CEILING: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
+
 /// The encoder's target goes by that part in a second, while it is that close to the rate.
 const SLEW: f64 = 0.07;
 const CLOSE: f64 = 0.25;
@@ -130,8 +132,10 @@ pub struct Lastmile {
     scale_cut: f64,
     last_cut: f64,
     next_dip: f64,
-    /// The receive rate where losses went with the rate and no queue stood, and when that was.
-    ceiling: Option<(f64, f64)>,
+    /// The receive rate where losses went with the rate and no queue stood, and when that was, long ago if never.
+    ceiling: (f64, f64),
+    /// The rate at which the last marks of L4S came.
+    marked_at: f64,
     /// gamma: growth in a control time while the queue is empty, and since when it is; infinite while it is not.
     growth: f64,
     empty_since: f64,
@@ -167,7 +171,8 @@ impl Lastmile {
             scale_cut: f64::NEG_INFINITY,
             last_cut: f64::NEG_INFINITY,
             next_dip,
-            ceiling: None,
+            ceiling: NO_CEILING,
+            marked_at: rate,
             growth: 0.0,
             empty_since: f64::INFINITY,
             desired: f64::INFINITY,
@@ -241,7 +246,7 @@ impl Lastmile {
             let share = self.losses.short_share();
             if share > CUTS && matches!(self.phase, Phase::Start | Phase::Track | Phase::Dip { .. }) {
                 if self.losses.cause == Cause::Rate && self.seen.law_queue < self.seen.target {
-                    self.ceiling = Some((self.seen.slow.min(self.rate), now));
+                    self.ceiling = (self.seen.slow.min(self.rate), now);
                 }
                 self.set(self.rate * (1.0 - share.clamp(CUT.0, CUT.1)));
                 self.settle(now);
@@ -264,7 +269,7 @@ impl Lastmile {
     /// (RFC 8593, section 5.1), and a small difference waits for the pacer meanwhile.
     fn encode(&mut self) {
         let moves_little = match self.phase {
-            Phase::Track | Phase::Dip { .. } => self.growth == 0.0,
+            Phase::Track | Phase::Dip { .. } => self.growth == 0.0 && !self.marks.steer(self.seen.now),
             Phase::Drain(_) => true,
             _ => false,
         };
@@ -374,7 +379,7 @@ impl RateController for Lastmile {
             Signal::Route { why } => {
                 self.losses.on_route_change();
                 self.marks = Marks::new();
-                self.ceiling = None;
+                self.ceiling = NO_CEILING;
                 if why == RouteChange::LessCapacity {
                     // The queue is the old path's: let it drain before a base delay is taken.
                     self.set((self.received(FAST) / 2.0).min(self.rate));
@@ -416,9 +421,12 @@ impl RateController for Lastmile {
             let seconds = self.config.window * (self.control_time(self.min_rtt.min(rtt)) + self.target());
             Bytes((self.rate * seconds + 4.0 * self.flow.full_size()).min(1e15) as u64)
         });
-        let pacing = self.flow.rate(self.rate * self.phase.pacing(self.config.pacing));
+        // A queue of L4S is shorter than what headroom makes of a frame.
+        let usual = if self.marks.steer(self.now()) { 1.0 } else { self.config.pacing };
+        let pacing = self.flow.rate(self.rate * self.phase.pacing(usual));
         let output = Output {
             pacing,
+            even: self.marks.are_scalable(),
             window,
             padding,
             keep_probing: self.limited > 0.9 && self.rate < self.desired,

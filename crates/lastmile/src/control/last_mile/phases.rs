@@ -10,6 +10,12 @@ const DERIVATIVE_GAIN: f64 = 0.75;
 const CHANGE: (f64, f64) = (-0.15, 0.08);
 /// Upwards the gain goes by a control time of at most so long, in seconds.
 const PULL_S: f64 = 0.12;
+/// More than so many times what arrives was an overshoot, where marks come.
+const OVERSHOT: f64 = 1.15;
+/// Packets in a round trip by which the rate grows in a control time, while marks of L4S steer it.
+const STEP: f64 = 0.5;
+/// That part from the rate of the last marks it is twice as large.
+const FAR: f64 = 0.05;
 /// Growth beyond the law in a control time with an empty queue, and the most of it.
 const RAMP: f64 = 0.15;
 const MOST_GROWTH: f64 = 0.5;
@@ -95,7 +101,11 @@ impl Lastmile {
         }
         if let Some(part) = marks.filter(|_| matches!(self.phase, Phase::Start | Phase::Track)) {
             self.end_start();
-            self.set(part * self.rate);
+            // A source that fills the rate shows by its arrivals what the path carries.
+            let carried = if self.limited < 0.5 { OVERSHOT * seen.fast } else { f64::INFINITY };
+            let rate = self.rate.min(carried);
+            self.marked_at = rate;
+            self.set(part * rate);
             self.settle(seen.now);
             return;
         }
@@ -144,15 +154,21 @@ impl Lastmile {
             return self.begin_drain(seen, seen.fast.min(1.1 * self.rate));
         }
         let t = seen.control_time;
-        self.ceiling = self.ceiling.filter(|(_, since)| now - since < CEILING_S);
-        let most = self.ceiling.map_or(f64::INFINITY, |(rate, since)| {
-            let age = (now - since) / CEILING_S;
-            rate * (1.0 + 0.5 * age * age)
-        });
+        if self.marks.steer(now) {
+            // [RFC 8257, section 3.4]: what others' marks are coupled to (RFC 9332) is a step in packets, not in a part of the rate. Far from
+            // the rate of the last marks it is larger, as in RFC 9438.
+            let far = (self.rate / self.marked_at - 1.0) / FAR;
+            let packets = STEP * (1.0 + far * far) * self.flow.packet_size() / self.min_rtt.max(1e-3);
+            (self.growth, self.empty_since) = (0.0, f64::INFINITY);
+            let most = (OVERSHOT * seen.slow).max(self.rate);
+            return self.set((self.rate + packets * dt / t).min(most));
+        }
+        let (ceiling, age) = (self.ceiling.0, (now - self.ceiling.1) / CEILING_S);
+        let most = if age < 1.0 { ceiling * (1.0 + 0.5 * age * age) } else { f64::INFINITY };
         if law_queue < 0.35 * target + 0.001 {
             let is_quiet = now - self.last_cut > 2.0 * t && now - self.scale_cut > 1.0;
             self.empty_since = self.empty_since.min(now);
-            if now - self.empty_since > t && is_quiet && self.ceiling.is_none() {
+            if now - self.empty_since > t && is_quiet && age >= 1.0 {
                 self.growth = (self.growth + RAMP * dt / t).min(MOST_GROWTH);
             }
         } else {

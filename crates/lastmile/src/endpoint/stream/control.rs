@@ -25,8 +25,9 @@ const LATER: u64 = 3;
 const PROBE_AFTER: Span = Span::from_secs(1);
 /// Padding that is owed, or was sent ahead, at most.
 const OWED: Span = Span::from_millis(100);
-/// Time that a held-up sender may catch up.
+/// Time that a held-up sender may catch up, and where packets are to leave evenly.
 const CREDIT: Span = Span::from_millis(10);
+const EVEN_CREDIT: Span = Span::from_millis(1);
 
 /// Knowledge of a packet that left.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -208,6 +209,12 @@ impl Control {
             rtt: None,
             history: false,
         }
+    }
+
+    /// The rate of the pacer, which is told of the credit that it may give.
+    pub(super) fn pace(&mut self) -> Rate {
+        self.pacer.allow(if self.controller.output().even { EVEN_CREDIT } else { CREDIT });
+        self.rates().1
     }
 
     /// The rates of the source and of the pacer.

@@ -122,7 +122,7 @@ impl Sender {
         let mut due = control.padding_due(time, size);
         while due >= size && self.frames.waiting() == 0 {
             let Some(control) = &mut self.control else { return };
-            let (_, pacing) = control.rates();
+            let pacing = control.pace();
             let at = control.pacer.ready(from, pacing).max(control.window_opens(from, size));
             if at >= until {
                 return;
@@ -146,7 +146,7 @@ impl Sender {
         let until = until.max(from + Span::from_nanos(1));
         while self.frames.waiting() > 0 {
             let Some(control) = &mut self.control else { return };
-            let (_, pacing) = control.rates();
+            let pacing = control.pace();
             let train = control.train.filter(|(_, size)| self.frames.begins(size.0));
             let bytes = train.map_or(self.frames.next_size(), |(packets, size)| size * packets.into());
             let due = control.pacer.ready(from, pacing).max(control.window_opens(from, bytes));
