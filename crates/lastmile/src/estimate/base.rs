@@ -10,8 +10,8 @@ use crate::estimate::{
 };
 use crate::observe::StreamVerdict;
 use crate::observe::burst::Burst;
-use crate::observe::{cause, judge};
 use crate::observe::order::Order;
+use crate::observe::{cause, judge};
 use crate::report::{Direction, Pattern, StreamRecord};
 use crate::time::Span;
 use crate::units::{Bytes, Rate};

@@ -106,7 +106,9 @@ mod tests {
         let mut marks = Marks::new();
         assert_eq!((round(&mut marks, 0, 0, 0.001), marks.steer(0.0)), (None, false));
         assert_eq!(round(&mut marks, 1, 50, 0.001), Some(1.0 - 0.03125 / 2.0));
-        assert!(round(&mut marks, 2, 10, 0.001).is_some_and(|part| (part - 1.0 + 0.03555 / 2.0).abs() < 1e-5));
+        assert!(
+            round(&mut marks, 2, 10, 0.001).is_some_and(|part| (part - 1.0 + 0.03555 / 2.0).abs() < 1e-5)
+        );
         assert_eq!(round(&mut marks, 3, 0, 0.001), None);
         assert!(marks.are_scalable() && marks.steer(4.9) && !marks.steer(5.1));
         assert!(
