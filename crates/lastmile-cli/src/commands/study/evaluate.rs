@@ -66,6 +66,9 @@ pub(crate) struct Args {
     /// One-way delay beyond which a packet is too late to be played
     #[arg(long, value_name = "TIME", default_value = "400 ms")]
     playout: Span,
+    /// Count numbers from that time of each run on
+    #[arg(long, value_name = "TIME", default_value = "0 s")]
+    from: Span,
     /// Write a row of numbers and intervals for each scenario and controller to FILE, as CSV
     #[arg(long, value_name = "FILE.csv")]
     csv: Option<PathBuf>,
@@ -99,6 +102,7 @@ impl Asked {
                 (args.queue.is_some(), "--queue"),
                 (args.loss.is_some(), "--loss"),
                 (args.jitter, "--jitter"),
+                (args.from != Span::ZERO, "--from"),
             ];
             if let Some((_, option)) = others.iter().find(|(given, _)| *given) {
                 return Err(
@@ -133,6 +137,7 @@ impl Asked {
             loss: args.loss,
             jitter: args.jitter,
             playout: args.playout,
+            from: args.from,
             runs: args.experiment.runs,
         })?;
         evaluation.left_out.iter().for_each(|why| crate::shell::note(why));
