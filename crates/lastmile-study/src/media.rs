@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use lastmile::endpoint::stream::RETRANSMITTED;
 use lastmile::node::Datagram;
 use lastmile::time::Time;
+use lastmile::units::Bytes;
 use lastmile::wire::{RtpHeader, RtpPacket, is_rtcp, original};
 use lastmile_sim::network::engine::NodeId;
 use lastmile_sim::network::meter::udp_payload;
@@ -26,6 +27,8 @@ pub(crate) struct Seen {
     /// When it left, of one that reaches its receiver for the first time.
     pub(crate) left: Option<Time>,
     pub(crate) header: RtpHeader,
+    /// Bytes of its IP packet.
+    pub(crate) size: Bytes,
     /// The number of the packet that it repeats, of one that was sent again.
     pub(crate) repeats: Option<u16>,
 }
@@ -52,22 +55,22 @@ pub(crate) fn watch<T: Send + 'static>(
         if from != way.sender && to != way.receiver {
             return;
         }
-        let Some((header, repeats)) = media(datagram) else { return };
-        let packet = (header.ssrc, header.sequence);
+        let Some((header, repeats)) = header(datagram) else { return };
+        let (packet, size) = ((header.ssrc, header.sequence), datagram.ip_size());
         if from == way.sender {
             way.left.insert(packet, at);
-            tell(&mut way.stream, &Seen { at, left: None, header, repeats });
+            tell(&mut way.stream, &Seen { at, left: None, header, size, repeats });
         }
         if to == way.receiver
             && let Some(left) = way.left.remove(&packet)
         {
-            tell(&mut way.stream, &Seen { at, left: Some(left), header, repeats });
+            tell(&mut way.stream, &Seen { at, left: Some(left), header, size, repeats });
         }
     }));
 }
 
-/// The header of a packet of media, and the number of the one that it repeats.
-fn media(datagram: &Datagram) -> Option<(RtpHeader, Option<u16>)> {
+/// The header of a packet of a stream, and the number of the one that it repeats.
+pub(crate) fn header(datagram: &Datagram) -> Option<(RtpHeader, Option<u16>)> {
     let rtp = udp_payload(&datagram.payload).filter(|bytes| !is_rtcp(bytes))?;
     let packet = RtpPacket::parse(rtp).ok()?;
     let repeats = (packet.header.payload_type == RETRANSMITTED).then(|| original(&packet)).flatten();

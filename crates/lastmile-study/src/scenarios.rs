@@ -41,7 +41,7 @@ ready! {
     /// The names of further paths of the league; `docs/league.md` says what each is for.
     PATHS, paths_text:
     "one-video", "late-comer", "tcp-leaves", "beside-tcp", "burst-loss", "step-5-1-5", "step-0.15-5", "hand-off",
-    "walk", "rfc8867-6.3", "wifi-download", "wifi-uplinks",
+    "walk", "rfc8867-6.1", "rfc8867-6.3", "call", "wifi-download", "wifi-uplinks",
 }
 
 /// The names of all scenarios that come with the project, in the order in which they are listed.

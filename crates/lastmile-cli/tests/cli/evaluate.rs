@@ -85,7 +85,7 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     let scenario = &json["scenarios"][0];
     has_keys(
         scenario,
-        "scenario description seconds streams columns rows differences changes charts alike values failed",
+        "scenario description seconds from_s streams columns rows differences changes charts alike values failed",
     );
     assert_eq!(scenario["alike"], serde_json::json!([]));
     assert_eq!(scenario["streams"], serde_json::json!(["video"]));
@@ -143,6 +143,14 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     // A shorter playout delay makes all of those late that wait.
     let late = evaluated(&scratch, &["--json", "--playout", "100 ms"]).json();
     assert!(number(&late["scenarios"][0]["rows"][1], "late") > 45.0, "{late:#}");
+    // From the eleventh second on: nine of 19 s, and no change in them. Nearly from the beginning on: the same losses, counted otherwise.
+    let from = |time: &str| evaluated(&scratch, &["--json", "--from", time]).json()["scenarios"][0].clone();
+    let (half, whole) = (from("10 s"), from("1 ms"));
+    assert!(half["from_s"] == 10.0 && half["rows"][0]["convergence_s"].is_null(), "{half:#}");
+    assert!((number(&half["rows"][0], "received_mbit") - 3.6).abs() < 0.1, "{half:#}");
+    assert!((number(&half["rows"][1], "loss") - 47.2).abs() < 2.8, "{half:#}");
+    let losses = [&whole, scenario].map(|of| number(&of["rows"][1], "loss"));
+    assert!((losses[0] - losses[1]).abs() < 0.1, "{losses:?}");
     // The same numbers as CSV, and drawn.
     let csv = std::fs::read_to_string(&csv).unwrap();
     assert!(csv.starts_with("scenario,controller,utilisation,utilisation_low,"), "{csv}");

@@ -236,7 +236,9 @@ impl Wishes {
                         number(value.get(name).unwrap_or(&Value::Null), least, most)
                     };
                     let (packets, size) = (of("packets", 2.0, 1e3)?, of("bytes", 40.0, 65_535.0)?);
-                    self.act(Action::Probe { packets: packets as u16, size: Bytes(size as u64), gap: None });
+                    let given = value.get("gap_s").filter(|gap| !gap.is_null());
+                    let gap = given.map(|gap| number(gap, 0.0, 0.05)).transpose()?.map(Span::from_secs_f64);
+                    self.act(Action::Probe { packets: packets as u16, size: Bytes(size as u64), gap });
                 }
                 _ => return Err(format!("answered with a key that there is not: {key:?}")),
             }
@@ -294,6 +296,12 @@ mod tests {
         assert_eq!((output.target, output.pacing), (Rate::ip(300_000), Rate::ip(400_000)));
         assert_eq!((output.window, wishes.timer), (Some(Bytes(9000)), Some(now + SOONEST)));
         assert_eq!(wishes.actions.pop_front(), Some(Action::KeyFrame));
+        for (asked, gap) in [("0.01", Some(Span::from_millis(10))), ("null", None)] {
+            let line = format!(r#"{{"probe": {{"packets": 5, "bytes": 500, "gap_s": {asked}}}}}"#);
+            wishes.answered(now, line.as_bytes()).unwrap();
+            let probe = Action::Probe { packets: 5, size: Bytes(500), gap };
+            assert_eq!(wishes.actions.pop_front(), Some(probe));
+        }
         wishes
             .answered(now, br#"{"rate_bps": 5e6, "pacing_bps": null, "window_bytes": null, "timer_s": null}"#)
             .unwrap();
@@ -314,6 +322,7 @@ mod tests {
             (r#"{"window_bytes": 0}"#, "asks for window_bytes 0,"),
             (r#"{"keep_probing": 1}"#, "asks for keep_probing 1, not true or false"),
             (r#"{"probe": {"packets": 5}}"#, "asks for probe null,"),
+            (r#"{"probe": {"packets": 5, "bytes": 500, "gap_s": 2}}"#, "asks for probe 2,"),
             (r#"{"rates": 1}"#, "answered with a key that there is not: \"rates\""),
             ("[]", "answered no object of JSON"),
         ] {

@@ -37,6 +37,14 @@ impl LossCause {
         LossCause::TooBig,
     ];
 
+    /// True if a queue or a policer lost it, or others that sent as well: not the link.
+    pub fn is_congestion(self) -> bool {
+        match self {
+            LossCause::Queue | LossCause::Early | LossCause::Policer | LossCause::Collision => true,
+            LossCause::Channel | LossCause::Handoff | LossCause::TooBig => false,
+        }
+    }
+
     /// One word for tables.
     pub fn name(self) -> &'static str {
         match self {

@@ -46,6 +46,8 @@ pub(super) struct Evaluated {
     pub(super) scenario: String,
     pub(super) description: String,
     pub(super) seconds: f64,
+    /// Numbers count from then on.
+    pub(super) from_s: f64,
     /// The tested streams.
     pub(super) tested: Vec<String>,
     pub(super) runs: Vec<Vec<Measured>>,
@@ -222,7 +224,7 @@ impl Plan {
             let (_, changes, charts) = changes.json();
             let (columns, rows, _) = means.json();
             json!({
-                "scenario": found.scenario, "description": found.description, "seconds": found.seconds, "streams": found.tested,
+                "scenario": found.scenario, "description": found.description, "seconds": found.seconds, "from_s": found.from_s, "streams": found.tested,
                 "columns": columns, "rows": rows, "differences": differences.json().1, "changes": changes, "charts": charts,
                 "alike": found.alike(&self.contenders).collect::<Vec<_>>(), "values": found.values(&self.contenders),
                 "failed": found.failures(&self.contenders, self.first),
@@ -252,7 +254,11 @@ impl Plan {
             self.first + self.runs - 1
         ));
         for found in found {
-            text.say(format!("\n{}: {}", found.scenario, found.description));
+            let from = match found.from_s {
+                0.0 => String::new(),
+                from_s => format!("; numbers count from {from_s} s on"),
+            };
+            text.say(format!("\n{}: {}{from}", found.scenario, found.description));
             let columns: Vec<_> =
                 found.metrics().iter().filter_map(|metric| Some((metric.short?, metric.name))).collect();
             let (means, differences) = self.tables(found, &columns);

@@ -18,6 +18,8 @@ const BEYOND_S: f64 = 0.150;
 pub(super) struct Frame {
     /// When it was made, in seconds.
     pub(super) made_s: f64,
+    /// Bytes of its packets.
+    pub(super) bytes: u64,
     left: u32,
     /// Its last packet has left: what has the same timestamp after that is filling.
     ended: bool,
@@ -26,6 +28,12 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// One of that size.
+    #[cfg(test)]
+    pub(super) fn of(made_s: f64, bytes: u64) -> Frame {
+        Frame { made_s, bytes, ..Frame::default() }
+    }
+
     /// When the last of its packets that arrived did.
     pub(super) fn arrived_s(&self) -> Option<f64> {
         (self.arrived > 0).then_some(self.last_s)
@@ -35,6 +43,11 @@ impl Frame {
     fn is_whole(&self) -> bool {
         self.ended && self.arrived == self.left
     }
+}
+
+/// The timestamp of a frame that is made so many seconds after a stream's start; zero before it.
+pub(super) fn timestamp(after_s: f64) -> u32 {
+    (after_s * f64::from(CLOCK_RATE)) as u32
 }
 
 /// The frames of a stream, noted while a run goes.
@@ -76,14 +89,15 @@ impl Frames {
                 return;
             }
             frame.left += 1;
+            frame.bytes += seen.size.0;
             frame.ended = seen.header.marker;
             self.awaited.insert(number, stamp);
         }
     }
 
-    /// Those made before that time, in their order: the fate of later ones is not known yet.
-    pub(super) fn before(&self, end_s: f64) -> Vec<Frame> {
-        self.frames.values().copied().filter(|frame| frame.made_s < end_s).collect()
+    /// Those made in that time, in their order.
+    pub(super) fn within(&self, time_s: core::ops::Range<f64>) -> Vec<Frame> {
+        self.frames.values().copied().filter(|frame| time_s.contains(&frame.made_s)).collect()
     }
 }
 
@@ -119,23 +133,26 @@ mod tests {
     use super::*;
     use lastmile::endpoint::stream::{PADDING, RETRANSMITTED};
     use lastmile::time::Span;
+    use lastmile::units::Bytes;
     use lastmile::wire::RtpHeader;
 
     fn at(ms: i64) -> Time {
         Time::ZERO + Span::from_millis(ms)
     }
 
+    const SIZE: Bytes = Bytes(500);
+
     /// Packets by number, timestamp in ms, end of a frame, departure and arrival.
     fn frames(packets: &[(u16, u32, bool, i64, Option<i64>)]) -> Vec<Frame> {
         let mut all = Frames::new(1.0);
         for &(sequence, stamp, marker, left, came) in packets {
             let header = RtpHeader { marker, payload_type: MEDIA, sequence, timestamp: 90 * stamp, ssrc: 7 };
-            all.saw(&Seen { at: at(left), left: None, header, repeats: None });
+            all.saw(&Seen { at: at(left), left: None, header, size: SIZE, repeats: None });
             if let Some(came) = came {
-                all.saw(&Seen { at: at(came), left: Some(at(left)), header, repeats: None });
+                all.saw(&Seen { at: at(came), left: Some(at(left)), header, size: SIZE, repeats: None });
             }
         }
-        all.before(f64::INFINITY)
+        all.within(0.0..f64::INFINITY)
     }
 
     /// Two packets of a frame made at 1 s arrive at 1.05 and 1.09 s: it took 90 ms. Of the next one a packet is lost.
@@ -166,7 +183,7 @@ mod tests {
             ssrc: 7,
         };
         let mut saw = |ms, left: Option<i64>, header, repeats| {
-            all.saw(&Seen { at: at(ms), left: left.map(at), header, repeats });
+            all.saw(&Seen { at: at(ms), left: left.map(at), header, size: SIZE, repeats });
         };
         saw(0, None, header(MEDIA, 0, false), None);
         saw(1, None, header(MEDIA, 1, true), None);
@@ -178,9 +195,10 @@ mod tests {
         saw(60, None, header(RETRANSMITTED, 0, false), Some(1));
         saw(110, Some(60), header(RETRANSMITTED, 0, false), Some(1));
         saw(120, Some(1), header(MEDIA, 1, true), None);
-        let found = all.before(1.0);
+        let found = all.within(0.0..1.0);
         assert_eq!((found.len(), found[0].arrived_s(), found[0].is_whole()), (1, Some(0.11), true));
-        assert_eq!(all.before(0.0), []);
+        assert_eq!(found[0].bytes, 1_000, "two packets of media");
+        assert_eq!((all.within(0.0..0.0), all.within(0.1..1.0)), (Vec::new(), Vec::new()));
     }
 
     /// 25 frames in a second are 40 ms apart: 190 ms are a freeze, 189 are none. Ten in a second: 300 ms.

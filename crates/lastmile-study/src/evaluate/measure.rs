@@ -1,6 +1,7 @@
 //! From the records of a run to its numbers, each with its unit and its definition.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lastmile::observe::stats::{mean, quantile_of_sorted};
 use lastmile::time::Span;
@@ -10,6 +11,7 @@ use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 use super::frames::{Frame, freezes, shown};
+use super::limited;
 use super::metrics::{
     SECOND, STEP_S, capacity_steps, convergence, drains, jain, part, reaches, slowest_over_fastest, steps,
     swings, variation,
@@ -97,7 +99,8 @@ pub(super) struct Ran<'a> {
 }
 
 /// A rate that is active in some of the steps.
-type Active<'a> = (&'a [f64], std::ops::Range<usize>);
+type Active<'a> = (&'a [f64], Range<usize>);
+type Owned = (Vec<f64>, Range<usize>);
 
 impl Ran<'_> {
     /// Its numbers.
@@ -125,6 +128,7 @@ impl Ran<'_> {
         put("step_up_s", Converged::median(&up));
         put("step_down_s", Converged::median(&down));
         self.frames(&mut put);
+        self.limited(&mut put);
         let (varies, swings) = self.smoothness();
         put("variation", varies.map(percent));
         put("swings_per_min", swings);
@@ -227,7 +231,7 @@ impl Ran<'_> {
         let (mut delays, mut made, mut count, mut frozen_s, mut active_s) = (Vec::new(), 0, 0, 0.0, 0.0);
         for flow in &self.paths.tested {
             let Some(frames) = self.kept.frames.get(&flow.name) else { continue };
-            let frames = frames.before(whole_s - UNDER_WAY_S);
+            let frames = frames.within(self.paths.from_s..whole_s - UNDER_WAY_S);
             let took = |frame: &Frame| Some((frame.arrived_s()? - frame.made_s) * 1e3);
             delays.extend(frames.iter().filter_map(took));
             let outcome = self.found.stream.outcomes.iter().find(|found| found.stream == flow.name);
@@ -246,6 +250,41 @@ impl Ran<'_> {
         put("frames_late", (made > 0).then(|| 100.0 * (made - in_time.min(made)) as f64 / made as f64));
         put("frozen", (active_s > 0.0).then(|| 100.0 * frozen_s / active_s));
         put("freezes_per_min", (active_s > 0.0).then(|| count as f64 * 60.0 / active_s));
+    }
+
+    /// Numbers of sources that make less than their target for reasons of their own.
+    fn limited(&self, put: &mut dyn FnMut(&'static str, Option<f64>)) {
+        let (mut overshoot, mut layer_s, mut flaps) = (None::<f64>, None::<f64>, None::<usize>);
+        for flow in &self.paths.tested {
+            let (Some(frames), Some(left)) =
+                (self.kept.frames.get(&flow.name), self.paths.left.get(&flow.limit))
+            else {
+                continue;
+            };
+            let frames = frames.within(self.paths.from_s..flow.to_s);
+            let beside = |step: usize| {
+                let others = self.paths.tested.iter().filter(|other| other.name != flow.name);
+                others
+                    .filter(|other| other.limit == flow.limit)
+                    .filter_map(|other| self.received(other).get(step))
+                    .sum::<f64>()
+            };
+            let left: Vec<f64> = left.iter().enumerate().map(|(step, left)| left - beside(step)).collect();
+            if let Some(idle) = flow.idle {
+                let made = limited::made(&frames, left.len());
+                let peak = limited::overshoot(&made, idle, self.rates(flow, true), &left);
+                overshoot = overshoot.into_iter().chain(peak).reduce(f64::max);
+            }
+            if !flow.layers.is_empty() {
+                let sent = limited::layers_sent(&frames, &flow.layers, left.len());
+                let longest = limited::layer_after(&sent, &flow.layers, &left, flow.active.clone());
+                layer_s = layer_s.into_iter().chain(longest).reduce(f64::max);
+                flaps = flaps.max(limited::flaps(&sent, flow.layers.len()));
+            }
+        }
+        put("overshoot", overshoot);
+        put("layer_s", layer_s);
+        put("layer_flaps", flaps.map(|flaps| flaps as f64));
     }
 
     fn by_second(&self, of: impl Fn(&Self, usize) -> f64) -> Vec<f64> {
@@ -344,13 +383,17 @@ impl Ran<'_> {
         (share(varies, weight), share(all as f64, minutes))
     }
 
-    /// Fairness among the streams that share a limit, the mean over limits.
+    /// Fairness among the streams that share a limit, by their rates over their priorities: the mean over limits.
     fn alike(&self, of: impl Fn(&[Active<'_>]) -> Option<f64>) -> Option<f64> {
-        let mut shared: BTreeMap<Limit, Vec<Active<'_>>> = BTreeMap::new();
+        let mut shared: BTreeMap<Limit, Vec<Owned>> = BTreeMap::new();
         for flow in &self.paths.tested {
-            shared.entry(flow.limit).or_default().push((self.received(flow), flow.active.clone()));
+            let rates = self.received(flow).iter().map(|rate| rate / flow.priority).collect();
+            shared.entry(flow.limit).or_default().push((rates, flow.active.clone()));
         }
-        mean(&shared.values().filter_map(|flows| of(flows)).collect::<Vec<_>>())
+        let each = |flows: &Vec<Owned>| {
+            of(&flows.iter().map(|(rates, active)| (&rates[..], active.clone())).collect::<Vec<_>>())
+        };
+        mean(&shared.values().filter_map(each).collect::<Vec<_>>())
     }
 
     /// TCP's goodput beside the streams.
@@ -400,6 +443,10 @@ impl Ran<'_> {
             sent += found.sent;
             lost += found.congestion_lost + found.wireless_lost;
             congestion += found.congestion_lost;
+        }
+        if self.paths.from_s > 0.0 {
+            let counts = self.kept.counts;
+            (sent, lost, congestion) = (counts.sent, counts.lost, counts.congestion);
         }
         // Bulk TCP in the place of streams.
         for flow in self.network.flows.iter().filter(|flow| tested(&flow.flow).is_some()) {

@@ -22,6 +22,7 @@ mod frames;
 mod guest;
 mod heat;
 pub mod league;
+mod limited;
 mod measure;
 mod metrics;
 mod numbers;
@@ -63,6 +64,8 @@ pub struct Request {
     pub jitter: bool,
     /// One-way delay beyond which a packet is too late to be played.
     pub playout: Span,
+    /// Numbers count from that time of a run on.
+    pub from: Span,
     /// Runs of each case.
     pub runs: Option<u64>,
     /// Seed of the first run, if not 1.
@@ -82,6 +85,7 @@ impl Default for Request {
             loss: None,
             jitter: false,
             playout: Span::from_millis(400),
+            from: Span::ZERO,
             runs: None,
             first_seed: None,
         }
@@ -102,6 +106,8 @@ struct Entry {
     of: Tested,
     variants: Variants,
     runs: u64,
+    /// Numbers count from that time of a run on.
+    from: Span,
 }
 
 /// Results of an evaluation.
@@ -131,7 +137,12 @@ impl Evaluation {
             let one = Tested::load(name, request.overrides.clone(), &request.streams)?;
             variants.check(name, &one)?;
             if variants.reach(&one) {
-                entries.push(Entry { of: one, variants: variants.clone(), runs });
+                let from = request.from;
+                if from >= one.scenario.duration {
+                    let why = format!("--from {from}: the run is over at {}", one.scenario.duration);
+                    return Err(Error::Input(format!("{name}: {why}")));
+                }
+                entries.push(Entry { of: one, variants: variants.clone(), runs, from });
             } else if is_suite {
                 left_out.push(format!(
                     "{name} is left out: no link of a known rate limits its streams, for --queue and --loss"
@@ -168,19 +179,19 @@ impl Evaluation {
         let Evaluation { entries, contenders, plan, .. } = self;
         let mut cases = Vec::new();
         let oracle = Contender::Controller(Composition::of(Choice::named(FIXED)));
-        for Entry { of, variants, .. } in entries {
+        for Entry { of, variants, from, .. } in entries {
             for (contender, is_oracle) in contenders.iter().map(|one| (one, false)).chain([(&oracle, true)]) {
                 let mut scenario = of.with(contender)?;
                 variants.apply(&mut scenario, &of.streams);
                 let paths = || Paths::new(&scenario, &of.streams, scenario.seed);
                 if !is_oracle || oracle::is_possible(&scenario, &paths()) {
-                    cases.push(Case { of, scenario, contender, variants, is_oracle });
+                    cases.push(Case { of, scenario, contender, variants, is_oracle, from: *from });
                 }
             }
         }
         let inputs: Vec<_> =
             cases.iter().map(|case| (case.of.inputs(&case.scenario), case.is_oracle)).collect();
-        let variants: Vec<_> = entries.iter().map(|entry| &entry.variants).collect();
+        let variants: Vec<_> = entries.iter().map(|entry| (&entry.variants, entry.from)).collect();
         let runs = |of: &Tested| {
             entries.iter().find(|entry| std::ptr::eq(&entry.of, of)).map_or(0, |entry| entry.runs)
         };
@@ -196,7 +207,8 @@ impl Evaluation {
         })?;
         let Some(found) = found else { return Ok(None) };
         let mut found = cases.iter().zip(found).peekable();
-        let mut each = |of: &Tested| {
+        let each = |entry: &Entry| {
+            let of = &entry.of;
             let mut runs: Vec<_> = found.by_ref().take(contenders.len()).map(|(_, runs)| runs).collect();
             if let Some((_, possible)) = found.next_if(|(case, _)| case.is_oracle) {
                 let pairs = runs.iter_mut().flat_map(|runs| runs.iter_mut().zip(&possible));
@@ -207,11 +219,12 @@ impl Evaluation {
                 scenario: of.scenario.name.clone(),
                 description: of.scenario.description.clone(),
                 seconds: of.scenario.duration.as_secs_f64(),
+                from_s: entry.from.as_secs_f64(),
                 tested: of.streams.clone(),
                 runs,
             }
         };
-        Ok(Some(entries.iter().map(|entry| each(&entry.of)).collect()))
+        Ok(Some(entries.iter().map(each).collect()))
     }
 }
 
@@ -222,13 +235,14 @@ struct Case<'a> {
     contender: &'a Contender,
     variants: &'a Variants,
     is_oracle: bool,
+    from: Span,
 }
 
 /// Results of one run.
 fn one(case: &Case<'_>, seed: u64, playout: Span, audience: &Audience) -> Result<Measured> {
-    let Case { of, scenario, contender, variants, is_oracle } = case;
+    let Case { of, scenario, contender, variants, is_oracle, from } = case;
     let scenario = &*scenario.drawn(seed);
-    let paths = Paths::new(scenario, &of.streams, seed);
+    let paths = Paths::new(scenario, &of.streams, seed).measured_from(*from);
     let (make, queues) = match is_oracle {
         true => Some(oracle::oracles(scenario, &paths)).unzip(),
         false => (None, None),

@@ -140,13 +140,17 @@ impl RateController for Oracle {
     }
 }
 
-/// True if what is possible is known: every tested stream's limit is, no TCP shares it, and hosts' clocks are the engine's.
+/// True if what is possible is known: every tested stream's limit is, no TCP shares it, hosts' clocks are the engine's, and no controller is for
+/// several streams, whose priorities an oracle does not know.
 pub(super) fn is_possible(scenario: &Scenario, paths: &Paths) -> bool {
     let shared = |limit| paths.tcp.iter().any(|tcp| tcp.limit == limit);
     let clocks =
         scenario.hosts.iter().all(|host| host.clock.offset == Span::ZERO && host.clock.steps.is_empty());
     let mut tested = paths.tested.iter();
-    clocks && tested.all(|flow| flow.limit != Limit::Unknown && !shared(flow.limit))
+    let mut streams = scenario.roles.stream.iter();
+    clocks
+        && streams.all(|stream| stream.group.is_none())
+        && tested.all(|flow| flow.limit != Limit::Unknown && !shared(flow.limit))
 }
 
 /// Makers that give every tested stream its oracle, and where its queues are to be told.

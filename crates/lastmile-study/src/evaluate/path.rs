@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lastmile::endpoint::stream::source::{self, Setting};
+use lastmile::endpoint::stream::source::{self, FrameSource, Setting};
 use lastmile::endpoint::stream::{SenderConfig, SenderRate};
 use lastmile::observe::stats::mean;
 use lastmile::time::{Span, Time};
-use lastmile::units::Bytes;
+use lastmile::units::{Bytes, Rate};
 use lastmile_sim::scenario::roles::stream::Spec;
 use lastmile_sim::scenario::{LinkSpec, Scenario, TrafficSpec};
 
@@ -48,9 +48,24 @@ pub(super) struct Flow {
     pub(super) propagation: ByTime,
     /// Its source makes frames, and no data that never ends.
     pub(super) frames: bool,
+    /// Its share among streams of its group is by this.
+    pub(super) priority: f64,
+    /// The rate that its source falls to for reasons of its own, where it does, in bit/s of IP packets.
+    pub(super) idle: Option<f64>,
+    /// The layers of its source, where it has any, from the lowest on.
+    pub(super) layers: Vec<Layer>,
     hosts: (usize, usize),
     /// The links that it crosses, by their numbers, and directions of WLANs beyond these.
     way: Vec<usize>,
+}
+
+/// A layer of a fixed rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Layer {
+    /// In bit/s of IP packets.
+    pub(super) rate: f64,
+    /// Bytes of a frame.
+    pub(super) frame: f64,
 }
 
 /// A change for a flow, and its time.
@@ -73,6 +88,8 @@ pub(super) struct Paths {
     /// Changes for each tested stream after its start.
     pub(super) changes: Vec<Vec<Change>>,
     pub(super) steps: usize,
+    /// Numbers count from then on, in seconds.
+    pub(super) from_s: f64,
 }
 
 fn seconds(at: Time) -> f64 {
@@ -138,16 +155,17 @@ fn loads(scenario: &Scenario, seed: u64) -> Vec<Load> {
     traffic.chain(streams).collect()
 }
 
-/// The most that a stream's source and controller make.
-fn most(sender: &SenderConfig) -> f64 {
-    let SenderRate::Controlled(config) = &sender.rate else { return f64::INFINITY };
-    let choice = sender.source.choice(true);
+/// The source of a stream under control.
+fn source_of(sender: &SenderConfig) -> Option<Box<dyn FrameSource>> {
     let setting =
         Setting { sizes: &sender.source.sizes, ..Setting::of(sender.frame_rate, sender.packet_size) };
-    let source = source::build(&choice, &setting).map_or(f64::INFINITY, |source| {
-        let most = source.range().1;
-        most.bits_per_second() as f64
-    });
+    source::build(&sender.source.choice(true), &setting).ok()
+}
+
+/// The most that a stream's source and controller make.
+fn most(sender: &SenderConfig, source: Option<&dyn FrameSource>) -> f64 {
+    let SenderRate::Controlled(config) = &sender.rate else { return f64::INFINITY };
+    let source = source.map_or(f64::INFINITY, |source| source.range().1.bits_per_second() as f64);
     source.min(config.max.bits_per_second() as f64)
 }
 
@@ -197,15 +215,40 @@ impl Paths {
                 _ => Limit::Unknown,
             };
             let propagation = propagates(scenario, hosts);
-            let (name, frames) = (name.to_owned(), false);
-            Flow { name, from_s, to_s, active, most, limit, propagation, frames, hosts, way }
+            Flow {
+                name: name.to_owned(),
+                from_s,
+                to_s,
+                active,
+                most,
+                limit,
+                propagation,
+                frames: false,
+                priority: 1.0,
+                idle: None,
+                layers: Vec::new(),
+                hosts,
+                way,
+            }
         };
         let (mut own, mut tcp) = (Vec::new(), Vec::new());
         for stream in scenario.roles.stream.iter().filter(|stream| tested.contains(&stream.name)) {
             let time = (stream.starts(seed), stream.sender.stop);
             let size = stream.sender.packet_size;
-            let flow = flow(&stream.name, (stream.from, stream.to), time, size, most(&stream.sender));
-            own.push(Flow { frames: stream.sender.source.choice(true).name != "on-demand", ..flow });
+            let source = source_of(&stream.sender);
+            let source = source.as_deref();
+            let most = most(&stream.sender, source);
+            let flow = flow(&stream.name, (stream.from, stream.to), time, size, most);
+            let frames = stream.sender.source.choice(true).name != "on-demand";
+            let bits = |rate: Rate| rate.bits_per_second() as f64;
+            let idle = source.and_then(|source| source.idle()).map(bits);
+            let layer = |rate: &Rate| Layer {
+                rate: bits(*rate),
+                frame: bits(*rate) / 8.0 / stream.sender.frame_rate,
+            };
+            let layers = source.map_or(&[][..], |source| source.layers()).iter().map(layer).collect();
+            let priority = stream.group.as_ref().map_or(1.0, |group| group.priority);
+            own.push(Flow { frames, priority, idle, layers, ..flow });
         }
         for spec in scenario.traffic.iter().filter(|spec| spec.tcp.is_some()) {
             let time = (spec.starts(seed), spec.stop);
@@ -213,9 +256,21 @@ impl Paths {
             if tested.contains(&spec.name) { own.push(flow) } else { tcp.push(flow) }
         }
         let (changes, steps) = (Vec::new(), steps_in_all);
-        let mut paths = Paths { tested: own, tcp, left, rate, by_time, changes, steps };
+        let mut paths = Paths { tested: own, tcp, left, rate, by_time, changes, steps, from_s: 0.0 };
         paths.changes = paths.tested.iter().map(|flow| paths.changes_of(flow, scenario, &loads)).collect();
         paths
+    }
+
+    /// The same, with numbers that count from then on.
+    pub(super) fn measured_from(mut self, from: Span) -> Paths {
+        self.from_s = from.as_secs_f64();
+        let first = steps(self.from_s, self.from_s).start;
+        for flow in self.tested.iter_mut().chain(&mut self.tcp) {
+            flow.active.start = flow.active.start.max(first).min(flow.active.end);
+        }
+        let from_s = self.from_s;
+        self.changes.iter_mut().for_each(|changes| changes.retain(|change| change.at_s >= from_s));
+        self
     }
 
     /// Changes for a stream while it is active.
@@ -382,5 +437,9 @@ mod tests {
         let steps: Vec<f64> =
             [0, 24, 25, 50].iter().map(|&k| (paths.left[&limit][k] / 1e3).round()).collect();
         assert_eq!(steps, [2000.0, 2000.0, 1500.0, 500.0]);
+        let changes: Vec<f64> = paths.changes[0].iter().map(|change| change.at_s).collect();
+        assert_eq!((changes, &paths.tested[0].active), (vec![0.0, 5.0], &(0..100)));
+        let later = paths.measured_from(Span::from_millis(2_500));
+        assert_eq!((later.changes[0].len(), &later.tested[0].active), (1, &(13..100)));
     }
 }

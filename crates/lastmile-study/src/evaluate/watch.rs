@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::time::{Span, Time};
+use lastmile::wire::RtpHeader;
 use lastmile_sim::monitor::series::{SeriesPlan, SeriesRow};
 use lastmile_sim::runs::Hooks;
+use lastmile_sim::scenario::roles::Conversation;
 use lastmile_sim::scenario::{Scenario, Simulation};
 
-use super::frames::Frames;
+use super::frames::{Frames, timestamp};
 use super::metrics::STEP_S;
 use super::oracle::Queues;
 use super::path::{ByTime, Flow, Limit, Paths, propagation};
@@ -32,6 +34,15 @@ pub(super) struct Took {
     pub(super) queueing: f32,
 }
 
+/// Packets of media of tested streams, from the time on from which numbers count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+    /// Of these, packets that queues and collisions lost.
+    pub(super) congestion: u64,
+}
+
 /// Rates, queues and delays of a run.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
@@ -39,6 +50,7 @@ pub(super) struct Kept {
     /// Bytes on the wire that waited at each limiting link, on the mean over a step.
     pub(super) queues: BTreeMap<String, Vec<f64>>,
     pub(super) took: Vec<Took>,
+    pub(super) counts: Counts,
     /// Of tested streams whose sources make frames.
     pub(super) frames: BTreeMap<String, Frames>,
 }
@@ -48,6 +60,8 @@ struct Way {
     name: String,
     propagation: ByTime,
     limit: Limit,
+    /// The timestamp of the first frame that counts.
+    first: u32,
 }
 
 type Shared = Arc<Mutex<Kept>>;
@@ -60,15 +74,18 @@ pub(super) fn watch(scenario: &Scenario, paths: &Paths, told: Option<Queues>) ->
     let queues = links.map(|name| (name, Vec::new())).collect();
     let framed = paths.tested.iter().filter(|flow| flow.frames);
     let frames = framed.map(|flow| (flow.name.clone(), Frames::new(flow.from_s))).collect();
-    let kept = Arc::new(Mutex::new(Kept { flows, queues, took: Vec::new(), frames }));
+    let kept = Arc::new(Mutex::new(Kept { flows, queues, frames, ..Kept::default() }));
     let (rows, packets) = (Arc::clone(&kept), Arc::clone(&kept));
     let tell = move |row: &SeriesRow| rows.lock().unwrap_or_else(PoisonError::into_inner).row(row);
+    let from_s = paths.from_s;
     let way = |flow: &Flow| {
         let (name, propagation, limit) = (flow.name.clone(), flow.propagation.clone(), flow.limit);
-        (name.clone(), Way { name, propagation, limit })
+        let first = timestamp(from_s - flow.from_s);
+        (name.clone(), Way { name, propagation, limit, first })
     };
     let mut ways: BTreeMap<String, Way> = paths.tested.iter().map(way).collect();
     let prepare = move |scenario: &Scenario, simulation: &mut Simulation| {
+        count_losses(scenario, simulation, &ways, Arc::clone(&packets));
         media::watch(
             scenario,
             simulation,
@@ -78,10 +95,16 @@ pub(super) fn watch(scenario: &Scenario, paths: &Paths, told: Option<Queues>) ->
                 if let Some(frames) = kept.frames.get_mut(&way.name) {
                     frames.saw(packet);
                 }
-                let Some(left) = packet.left else { return };
+                let Some(left) = packet.left else {
+                    let counts = packet.repeats.is_none() && packet.header.timestamp >= way.first;
+                    kept.counts.sent += u64::from(counts);
+                    return;
+                };
                 let (delay, at_s) = ((packet.at - left).as_secs_f64(), (left - Time::ZERO).as_secs_f64());
                 let queueing = delay - propagation(&way.propagation, at_s);
-                kept.took.push(Took { delay: delay as f32, queueing: queueing as f32 });
+                if at_s >= from_s {
+                    kept.took.push(Took { delay: delay as f32, queueing: queueing as f32 });
+                }
                 if let Some(told) = &told {
                     told.note(way.limit, packet.at, queueing);
                 }
@@ -94,6 +117,31 @@ pub(super) fn watch(scenario: &Scenario, paths: &Paths, told: Option<Queues>) ->
         ..Hooks::default()
     };
     (hooks, kept)
+}
+
+/// Counts losses of tested streams' media.
+fn count_losses(
+    scenario: &Scenario,
+    simulation: &mut Simulation,
+    ways: &BTreeMap<String, Way>,
+    kept: Shared,
+) {
+    let flow = |talk: &Conversation| {
+        let first = ways.get(talk.name.as_ref()?)?.first;
+        Some((simulation.conversation(talk)?.0, first))
+    };
+    let firsts: Vec<(lastmile::node::Flow, u32)> = scenario.conversations().iter().filter_map(flow).collect();
+    simulation.engine.add_lost_tap(Box::new(move |_, _, what| {
+        let Some((_, first)) = firsts.iter().find(|(flow, _)| *flow == what.datagram.flow) else { return };
+        let counts =
+            |(header, repeats): (RtpHeader, Option<u16>)| repeats.is_none() && header.timestamp >= *first;
+        if !media::header(what.datagram).is_some_and(counts) {
+            return;
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.counts.lost += 1;
+        kept.counts.congestion += u64::from(what.cause.is_congestion());
+    }));
 }
 
 impl Kept {

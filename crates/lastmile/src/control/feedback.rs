@@ -264,6 +264,22 @@ impl<'a> Feedback<'a> {
     }
 }
 
+/// Puts the places of arrivals into `order`, by their times; nothing where they arrived in the order of sending, or a time is not known.
+pub(crate) fn arrival_order(reports: &[Report], order: &mut Vec<u32>) {
+    order.clear();
+    let at = |report: &Report| match report.fate {
+        Fate::Arrived { at, .. } | Fate::Late { at } => Some(at),
+        Fate::Lost { .. } => None,
+    };
+    let times = || reports.iter().filter_map(at);
+    if times().is_sorted() || times().any(|at| at.is_none()) {
+        return;
+    }
+    order.extend((0..reports.len() as u32).filter(|&k| at(&reports[k as usize]).is_some()));
+    // In place, since a stable sort takes memory.
+    order.sort_unstable_by_key(|&k| (at(&reports[k as usize]), k));
+}
+
 /// Why a route changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RouteChange {

@@ -11,6 +11,7 @@ mod decision;
 mod discriminated;
 mod feedback;
 mod flow;
+mod group;
 mod lately;
 mod rate_test;
 mod receive_clock;
@@ -24,11 +25,13 @@ pub use binomial::BinomialOptions;
 pub use composition::{ALIASES, Alias, Composition};
 pub use decision::{Action, Decision, Decisions};
 pub use discriminated::Discriminated;
+pub(crate) use feedback::arrival_order;
 pub use feedback::{
     Fate, Feedback, Information, LossTruth, LostBy, PacketClass, Report, RouteChange, Sent, Signal, Source,
     Summary,
 };
 pub use flow::{Flow, News};
+pub use group::StreamGroup;
 pub use setting::Setting;
 
 use crate::classify::{self, Verdicts};

@@ -333,3 +333,39 @@ fn arrivals_are_told_in_their_order() {
     assert!(reordered >= 5, "{reordered}");
     assert!(Run::default().run().told.feedback.iter().all(|(.., order)| order.is_empty()));
 }
+
+/// Trains of five packets: 7 ms apart, back to back, and no more than 50 ms apart. Media waits behind them.
+#[test]
+fn a_train_leaves_at_its_gaps() {
+    for (gap, expected) in [(Some(7), 7), (None, 0), (Some(-1), 0), (Some(3_000), 50)] {
+        let action = Action::Probe { packets: 5, size: Bytes(500), gap: gap.map(Span::from_millis) };
+        let ran = Run { actions: vec![action], ..Run::default() }.run();
+        let train: Vec<&Left> =
+            ran.told.left.iter().filter(|sent| matches!(sent.class, PacketClass::Probe { .. })).collect();
+        let gaps: Vec<Span> = train.windows(2).map(|two| two[1].at - two[0].at).collect();
+        assert_eq!(gaps, [Span::from_millis(expected); 4], "{gap:?}");
+        assert!(ran.told.left.iter().is_sorted_by_key(|sent| (sent.at, sent.id)), "{gap:?}");
+        let behind = ran.told.left.iter().find(|sent| sent.id > train[4].id).unwrap();
+        assert!(behind.class == PacketClass::Media && behind.at >= train[4].at);
+    }
+}
+
+/// A source of three layers: 30, 90 and 270 kbit/s. Under a target of 100 kbit/s it makes nine tenths of it, under 80 less than half.
+#[test]
+fn a_source_with_too_little_to_send_limits_the_rate() {
+    let limited = |source: &'static str, kbit: u64| {
+        let rate = Rate::ip(1_000 * kbit);
+        let output = Wanted { pacing: Rate::ip(1_100 * kbit), ..Wanted::rate(rate) };
+        let ran = Run { output, source: Some(source), stop: 5_000, ..Run::default() }.run();
+        let late = ran.told.left.iter().filter(|sent| sent.at > at(2_000));
+        let all: Vec<bool> = late.map(|sent| sent.app_limited).collect();
+        all.iter().filter(|is| **is).count() as f64 / all.len() as f64
+    };
+    let layers = "layers(lowest=30 kbit/s)";
+    assert_eq!((limited(layers, 100), limited(layers, 80)), (0.0, 1.0));
+    // Its highest layer is less than the target, by little.
+    assert_eq!((limited(layers, 280), limited(layers, 260)), (1.0, 1.0));
+    for source in ["cbr", "codec(min=10 kbit/s)", "on-demand"] {
+        assert!(limited(source, 400) < 0.02, "{source}");
+    }
+}

@@ -66,6 +66,9 @@ pub(crate) struct Args {
     /// One-way delay beyond which a packet is too late to be played
     #[arg(long, value_name = "TIME", default_value = "400 ms")]
     playout: Span,
+    /// Count numbers from that time of each run on
+    #[arg(long, value_name = "TIME", default_value = "0 s")]
+    from: Span,
     /// Seed of the first run [default: 1, of the league 101: lower ones are for tuning]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
     seed: Option<u64>,
@@ -102,6 +105,7 @@ impl Asked {
                 (args.queue.is_some(), "--queue"),
                 (args.loss.is_some(), "--loss"),
                 (args.jitter, "--jitter"),
+                (args.from != Span::ZERO, "--from"),
             ];
             if let Some((_, option)) = others.iter().find(|(given, _)| *given) {
                 return Err(
@@ -137,6 +141,7 @@ impl Asked {
             loss: args.loss,
             jitter: args.jitter,
             playout: args.playout,
+            from: args.from,
             runs: args.experiment.runs,
             first_seed: args.seed,
         })?;

@@ -1,11 +1,13 @@
 //! Streaming: RTP senders and receivers of `[[stream]]`, and each stream's results.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::control::{Decision as Controlled, RateController};
+use lastmile::control::{Decision as Controlled, RateController, StreamGroup};
 use lastmile::endpoint::any;
-use lastmile::endpoint::stream::{Decision, Receiver, Sender};
+use lastmile::endpoint::stream::{ControlConfig, Decision, Receiver, Sender, SenderRate};
 use lastmile::node::Datagram;
 use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
@@ -16,7 +18,7 @@ use serde_json::{Value, json};
 use super::{Ended, Made, Makers, Place, Placed, Role, Surroundings};
 use crate::monitor::flows;
 use crate::network::meter::udp_payload;
-use crate::scenario::roles::stream::{Spec, Streaming};
+use crate::scenario::roles::stream::{Grouped, Spec, Streaming};
 use crate::scenario::{CountedFlow, FlowCounts, RunError, Scenario, Simulation};
 
 mod outcome;
@@ -100,7 +102,9 @@ impl Role for Streaming {
 
     fn plan(scenario: &Scenario, seed: u64, make: &Make) -> Result<(Vec<Placed>, Running), RunError> {
         let (mut placed, mut kept) = (Vec::new(), Vec::new());
-        for (index, spec) in scenario.roles.stream.iter().enumerate() {
+        let streams = &scenario.roles.stream;
+        let mut groups = BTreeMap::new();
+        for (index, spec) in streams.iter().enumerate() {
             let talk = spec.conversation(index);
             let mut random = Stream::new(seed, &format!("stream/{}", spec.name));
             let mut ssrc = || (random.unit() * f64::from(u32::MAX)) as u32;
@@ -109,7 +113,11 @@ impl Role for Streaming {
             let peer = (scenario.hosts[spec.to].address(spec.ipv6), talk.to.1).into();
             let watched = Watched { ssrc: own, ..Watched::default() };
             let (mut config, told) = (spec.sender.clone(), watched.truth.clone());
-            let own_controller = make.0.as_ref().and_then(|make| make(spec));
+            let own_controller = match spec.group_rate(streams) {
+                Some(whole) => Some(shared(spec, whole, &mut groups, make)?),
+                None => make.0.as_ref().and_then(|make| make(spec)),
+            };
+            let is_shared = spec.group.is_some();
             let sender = move |around: &Surroundings| {
                 (config.peer, config.ssrc, config.epoch) = (peer, own, around.epoch);
                 config.source.seed = seed_of_frames;
@@ -121,7 +129,9 @@ impl Role for Streaming {
                     None => Sender::informed(config.clone(), told),
                 };
                 let sender = made.map_err(|error| RunError::Make(error.to_string()))?;
-                Ok(Made { endpoint: any(sender), config: Box::new(config) })
+                // A recording of one of a group's streams lacks what the others told the controller.
+                let config: Box<dyn Any + Send> = if is_shared { Box::new(()) } else { Box::new(config) };
+                Ok(Made { endpoint: any(sender), config })
             };
             let (mut config, told) = (spec.receiver.clone(), watched.truth.clone());
             let receiver = move |around: &Surroundings| {
@@ -214,6 +224,32 @@ impl Role for Streaming {
     fn rows(found: &Found) -> Vec<Value> {
         found.outcomes.iter().map(|stream| json!(stream)).collect()
     }
+}
+
+/// A stream's share of its group's controller, which the first of the group's streams makes.
+fn shared(
+    spec: &Spec,
+    whole: ControlConfig,
+    groups: &mut BTreeMap<String, StreamGroup>,
+    make: &Make,
+) -> Result<Box<dyn RateController>, RunError> {
+    let wrong = |error: &dyn core::fmt::Display| RunError::Make(format!("stream {}: {error}", spec.name));
+    let SenderRate::Controlled(own) = &spec.sender.rate else { return Err(wrong(&"its rate is fixed")) };
+    let limits = own.min..=own.max;
+    let Some(Grouped { name, priority }) = &spec.group else { return Err(wrong(&"it has no group")) };
+    let group = match groups.entry(name.clone()) {
+        Entry::Occupied(group) => group.into_mut(),
+        Entry::Vacant(place) => {
+            let mut asked = spec.clone();
+            asked.sender.rate = SenderRate::Controlled(whole.clone());
+            let controller = match make.0.as_ref().and_then(|make| make(&asked)) {
+                Some(controller) => controller,
+                None => whole.build(spec.sender.packet_size).map_err(|error| wrong(&error))?,
+            };
+            place.insert(StreamGroup::new(controller))
+        }
+    };
+    group.stream(*priority, limits).ok_or_else(|| wrong(&"its group has too many streams"))
 }
 
 impl CountedFlow for Mutex<Delays> {

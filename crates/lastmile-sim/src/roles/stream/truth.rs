@@ -38,12 +38,7 @@ impl Known {
 
     /// A packet was lost: by a queue or a policer, or because others sent as well, which is congestion; or by the link.
     pub(super) fn lost(&mut self, sequence: u16, cause: LossCause) {
-        let class = match cause {
-            LossCause::Channel | LossCause::Handoff | LossCause::TooBig => LossClass::Wireless,
-            LossCause::Queue | LossCause::Early | LossCause::Policer | LossCause::Collision => {
-                LossClass::Congestion
-            }
-        };
+        let class = if cause.is_congestion() { LossClass::Congestion } else { LossClass::Wireless };
         self.causes.insert(sequence, class);
         self.lost[usize::from(class == LossClass::Wireless)] += 1;
     }

@@ -1,6 +1,6 @@
 //! Streaming in scenario files: `[[stream]]`, read and checked.
 
-use lastmile::control::Composition;
+use lastmile::control::{Composition, StreamGroup};
 use lastmile::endpoint::stream::source::{self, SOURCES, Setting, read_sizes};
 use lastmile::endpoint::stream::{
     ControlConfig, FeedbackInterval, MAX_FRAME_PACKETS, ReceiverConfig, Retransmission, SenderConfig,
@@ -42,9 +42,37 @@ pub struct Spec {
     pub realtime: bool,
     /// True if its packets are IPv6.
     pub ipv6: bool,
+    /// The streams that share one controller with it, if any.
+    pub group: Option<Grouped>,
+}
+
+/// A stream's place in a group that shares one controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grouped {
+    /// The group's name.
+    pub name: String,
+    /// Its share of the target is by this.
+    pub priority: f64,
 }
 
 impl Spec {
+    /// The rate of all streams of its group together, as one stream's: the sum of their highest rates, the lowest of their lowest, since not all
+    /// may send, and the first one's start rate. Nothing of a stream without a group.
+    pub fn group_rate(&self, streams: &[Spec]) -> Option<ControlConfig> {
+        let group = self.group.as_ref()?;
+        let members = streams.iter().filter(|one| one.group.as_ref().is_some_and(|of| of.name == group.name));
+        let configs = members.filter_map(|one| match &one.sender.rate {
+            SenderRate::Controlled(config) => Some(config),
+            SenderRate::Fixed(_) => None,
+        });
+        let sum = |a: Rate, b: Rate| Rate::ip(a.bits_per_second().saturating_add(b.bits_per_second()));
+        configs.cloned().reduce(|whole, one| ControlConfig {
+            min: if one.min < whole.min { one.min } else { whole.min },
+            max: sum(whole.max, one.max),
+            ..whole
+        })
+    }
+
     /// When it starts in a run with that seed: when traffic of its name would.
     pub fn starts(&self, seed: u64) -> Time {
         starts(&self.name, (self.sender.start, self.start_within), seed)
@@ -126,6 +154,8 @@ pub(crate) struct RawStream {
     realtime: bool,
     #[serde(default)]
     ipv6: bool,
+    group: Option<String>,
+    priority: Option<f64>,
 }
 
 /// The sizes of a trace's frames.
@@ -204,6 +234,53 @@ impl RawStream {
         Ok(self.retransmit.map(|within| Retransmission { ssrc: 0, within, share }))
     }
 
+    /// Its place in a group, whose streams have the same hosts and the same controller.
+    fn group(
+        &self,
+        check: &Check<'_>,
+        key: &Key<'_>,
+        own: (usize, usize, &SenderRate),
+        streams: &[Spec],
+    ) -> Checked<Option<Grouped>> {
+        let Some(name) = &self.group else {
+            let alone = self.priority.is_none();
+            check.ensure(alone, || {
+                (key("priority"), "of a stream without `group`: a share is of a group's rate")
+            })?;
+            return Ok(None);
+        };
+        let priority = self.priority.unwrap_or(1.0);
+        check.ensure((0.01..=100.0).contains(&priority), || {
+            (key("priority"), format!("0.01 to 100, not {priority}"))
+        })?;
+        let (from, to, rate) = own;
+        let SenderRate::Controlled(config) = rate else {
+            return check.refuse(&key("group"), "of a stream without `control`, whose rate is fixed");
+        };
+        let at_receiver = "the receiver of each stream counts its losses alone: not with `group`";
+        check.ensure(!config.control.at_receiver(), || (key("control"), at_receiver))?;
+        let omniscient = "knows the losses of one stream: not with `group`";
+        check.ensure(!config.control.needs_truth(), || (key("control"), omniscient))?;
+        let others = || streams.iter().filter(|one| one.group.as_ref().is_some_and(|of| of.name == *name));
+        check.ensure(others().count() < StreamGroup::MOST, || {
+            (key("group"), format!("more than {} streams", StreamGroup::MOST))
+        })?;
+        if let Some(first) = others().next() {
+            let ends = (first.from, first.to) == (from, to);
+            check.ensure(ends, || {
+                (key("group"), "its streams have other hosts: one controller is for one path")
+            })?;
+            let same = matches!(&first.sender.rate, SenderRate::Controlled(other) if other.control == config.control);
+            check.ensure(same, || {
+                (
+                    key("control"),
+                    format!("another one than that of {:?}, with which it shares it", first.name),
+                )
+            })?;
+        }
+        Ok(Some(Grouped { name: name.clone(), priority }))
+    }
+
     /// The table's stream, after those before it.
     fn check(&self, check: &Check<'_>, scenario: &Scenario, index: usize, streams: &[Spec]) -> Checked<Spec> {
         let own = format!("stream[{index}]");
@@ -231,6 +308,7 @@ impl RawStream {
         let mut rate = self.rate(check, &key, packet_size)?;
         let source = self.source(check, &key, Setting::of(frame_rate, packet_size))?;
         let retransmission = self.retransmission(check, &key)?;
+        let group = self.group(check, &key, (from, to, &rate), streams)?;
         let mut control = None;
         match &mut rate {
             SenderRate::Controlled(config) => {
@@ -274,6 +352,6 @@ impl RawStream {
             ..ReceiverConfig::new(0)
         };
         let RawStream { start_within, realtime, ipv6, .. } = *self;
-        Ok(Spec { name, from, to, sender, receiver, start_within, realtime, ipv6 })
+        Ok(Spec { name, from, to, sender, receiver, start_within, realtime, ipv6, group })
     }
 }

@@ -93,7 +93,7 @@ impl League {
             let variants = Variants::new(case.queue, case.loss, case.jitter)?;
             variants.check(&case.name, &of)?;
             let runs = request.runs.unwrap_or(if tcp_flows(&of) > 0 { beside } else { alone });
-            entries.push(Entry { of, variants, runs });
+            entries.push(Entry { of, variants, runs, from: case.measured_from() });
         }
         let plan = Plan {
             suite: Some("league"),

@@ -1,6 +1,8 @@
 //! The league's cases, suite by suite: a path, the values that are replaced in it, and the seeds. `frozen.txt` beside it holds them as
 //! they were before controllers were tuned.
 
+use lastmile::time::Span;
+
 use crate::scenarios::RMCAT;
 #[cfg(test)]
 use crate::scenarios::ready;
@@ -43,6 +45,11 @@ impl LeagueCase {
         self
     }
 
+    /// Time of a run from which numbers count: of twins once a controller had time to tell them apart. It decides no run.
+    pub(super) fn measured_from(&self) -> Span {
+        if self.name.starts_with("twin-") { Span::from_secs(20) } else { Span::ZERO }
+    }
+
     /// All that decides its runs, but for controllers and seeds.
     #[cfg(test)]
     pub(super) fn spelled_out(&self) -> String {
@@ -66,7 +73,7 @@ fn fast(suite: &'static str, name: impl Into<String>, mbit: u64, source: &str) -
 
 fn rmcat() -> Vec<LeagueCase> {
     let of = |name: &'static str| LeagueCase::of("rmcat", name, name, &[]);
-    let mut all: Vec<_> = RMCAT.iter().copied().chain(["rfc8867-6.3"]).map(of).collect();
+    let mut all: Vec<_> = RMCAT.iter().copied().chain(["rfc8867-6.3", "rfc8867-6.1"]).map(of).collect();
     // RFC 8867, section 6.2: the basic cases with ECN, marked by CoDel.
     let ecn = [("rfc8867-5.1", "link.1", 1), ("rfc8867-5.4", "link.3", 3), ("rfc8867-5.6", "link.2", 1)];
     for (name, link, streams) in ecn {
@@ -204,7 +211,9 @@ fn app() -> Vec<LeagueCase> {
         of("audio-first", ONE, "audio-first(min=50 kbit/s, max=10 Mbit/s)"),
         of("layers", ONE, "layers"),
         of("layers-step", "step-5-1-5", "layers(lowest=150 kbit/s, factor=2.5, layers=4)"),
+        of("layers-step-margin", "step-5-1-5", "layers(lowest=150 kbit/s, factor=2.5, layers=4, margin=1.1)"),
         of("screen-walk", "walk", "screen(max=10 Mbit/s)"),
+        LeagueCase::of("app", "call", "call", &[]),
     ]
 }
 
@@ -266,6 +275,8 @@ mod tests {
         assert_eq!(names.len(), all.len());
         assert!(BRIEF.iter().all(|name| names.contains(name)));
         assert!(all.iter().all(|case| SUITES.contains(&case.suite)));
+        let late = all.iter().filter(|case| case.measured_from() > Span::ZERO);
+        assert!(late.clone().count() == 20 && late.into_iter().all(|case| case.suite == "loss"));
         for path in RMCAT.iter().chain(PATHS) {
             assert!(all.iter().any(|case| case.scenario == *path), "{path}");
         }

@@ -10,7 +10,9 @@ use super::signals::Signals;
 use super::summary::{Scheme, micros};
 use super::{MAX_AWAITED, nearest};
 use crate::classify::LossClass;
-use crate::control::{self, Fate, LossTruth, LostBy, PacketClass, RateController, Report, Source, Summary};
+use crate::control::{
+    self, Fate, LossTruth, LostBy, PacketClass, RateController, Report, Source, Summary, arrival_order,
+};
 use crate::node::{Ecn, Output};
 use crate::pace::Pacer;
 use crate::time::{Rx, Span, Time};
@@ -70,6 +72,14 @@ impl UnderWay {
     }
 }
 
+/// Packets to measure with: their number, the size of each, and the time from one to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Train {
+    pub(super) packets: u16,
+    pub(super) size: Bytes,
+    pub(super) gap: Span,
+}
+
 /// The packets of one stream in flight: the sequence number of the first, and the numbers that the controller has for them.
 #[derive(Debug, Default)]
 struct Numbers {
@@ -124,8 +134,8 @@ pub(super) struct Control {
     pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.
     pub(super) app_limited: bool,
-    /// Packets to be sent back to back, and the size of each, as the controller asks; and the number of such trains sent.
-    pub(super) train: Option<(u16, Bytes)>,
+    /// The train that the controller asks for, and the number of trains sent.
+    pub(super) train: Option<Train>,
     pub(super) trains: u32,
     /// The packets of each stream, by their sequence numbers: of media, and of what is sent again.
     numbers: [Numbers; 2],
@@ -225,6 +235,11 @@ impl Control {
         let follows = self.numbers[0].next().saturating_sub(1) as usize;
         let opening = self.opening.and_then(|rates| rates.get(follows).copied());
         (at_least(self.below(target), self.min_rate), at_least(pacing, opening))
+    }
+
+    /// When the pacer lets the next packet leave: not before `from`, and behind the last of a train with gaps.
+    pub(super) fn ready(&self, from: Time, pacing: Rate) -> Time {
+        self.pacer.ready(from, pacing).max(self.planned_at.unwrap_or(from))
     }
 
     /// Content beside the header of a packet that leaves at `due`; `None` if packets carry no time.
@@ -512,22 +527,6 @@ impl Control {
         let smoothed = sample.map(|sample| self.rtt.map_or(sample, |rtt| rtt + (sample - rtt) / 10));
         self.rtt = self.controller.output().rtt.or(smoothed).or(self.rtt);
     }
-}
-
-/// Puts the places of arrivals into `order`, by their times; nothing where they arrived in the order of sending, or a time is not known.
-fn arrival_order(reports: &[Report], order: &mut Vec<u32>) {
-    order.clear();
-    let at = |report: &Report| match report.fate {
-        Fate::Arrived { at, .. } | Fate::Late { at } => Some(at),
-        Fate::Lost { .. } => None,
-    };
-    let times = || reports.iter().filter_map(at);
-    if times().is_sorted() || times().any(|at| at.is_none()) {
-        return;
-    }
-    order.extend((0..reports.len() as u32).filter(|&k| at(&reports[k as usize]).is_some()));
-    // In place, since a stable sort takes memory.
-    order.sort_unstable_by_key(|&k| (at(&reports[k as usize]), k));
 }
 
 #[cfg(test)]

@@ -11,6 +11,11 @@ use crate::units::{Bytes, Rate};
 /// may wait.
 const MAX_WAIT: Span = Span::from_millis(500);
 const MAX_WAIT_FRAMES: i64 = 4;
+/// A source answers a new target within this.
+const ANSWERS: Span = Span::from_millis(100);
+/// It has too little to send where it makes less than this share of the target, over so long.
+const ENOUGH: f64 = 0.75;
+const LATELY: Span = Span::from_secs(1);
 
 /// A packet that was made and has not left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +42,10 @@ pub(super) struct Frames {
     last_frame: Time,
     /// Bytes that trains were filled up with; frames to come are smaller for them.
     filling: u64,
+    /// Targets of late, and bytes of late that these asked for and that the source made.
+    targets: VecDeque<(Time, Rate)>,
+    asked: f64,
+    made: f64,
 }
 
 impl Frames {
@@ -51,6 +60,9 @@ impl Frames {
             full_size: full.0,
             last_frame: start,
             filling: 0,
+            targets: VecDeque::new(),
+            asked: 0.0,
+            made: 0.0,
         }
     }
 
@@ -71,6 +83,7 @@ impl Frames {
         let at = self.next;
         let frame = self.source.frame(at, target, Bytes(self.waiting_bytes));
         self.next = at + frame.next.max(Span::from_nanos(1));
+        self.count(target, frame.size, self.next - at);
         // A source that makes whole packets may have none.
         if frame.size == Bytes::ZERO {
             return true;
@@ -95,6 +108,29 @@ impl Frames {
             self.waiting_bytes += size;
         }
         true
+    }
+
+    /// Counts a frame against the least target of the time within which a source answers, over a second or so.
+    fn count(&mut self, target: Rate, size: Bytes, time: Span) {
+        let (at, keeps) = (self.next, 1.0 - (time.as_secs_f64() / LATELY.as_secs_f64()).min(1.0));
+        self.targets.push_back((at, target));
+        while self.targets.front().is_some_and(|(since, _)| *since + ANSWERS < at) {
+            self.targets.pop_front();
+        }
+        let least =
+            self.targets.iter().map(|(_, rate)| rate.bits_per_second()).min().map_or(target, Rate::ip);
+        self.asked = keeps * self.asked + least.bytes_in(time).0 as f64;
+        self.made = keeps * self.made + size.0 as f64;
+    }
+
+    /// True if the source makes clearly less than it is asked for, and none of it waits. Not of a source that keeps packets waiting on purpose.
+    pub(super) fn lack(&self) -> bool {
+        let all = self.made < ENOUGH * self.asked && !self.source.is_on_demand();
+        // What waits is of the frame that was made last.
+        all && self
+            .waiting
+            .front()
+            .is_none_or(|first| Some(first.frame) == self.waiting.back().map(|last| last.frame))
     }
 
     /// Has the source make a picture that needs none before it.

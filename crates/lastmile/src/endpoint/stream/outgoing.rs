@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use super::control::Control;
+use super::control::{Control, Train};
 use super::event::End;
 use super::frames::Waiting;
 use super::sender::{Awaited, Sender};
@@ -20,6 +20,8 @@ use crate::wire::{
 const ANSWERED: usize = 60;
 /// Packets of a train that a controller asks for: more are not sent.
 const MAX_TRAIN: u16 = 16;
+/// The longest time between two of them: media waits behind a train.
+const MAX_GAP: Span = Span::from_millis(50);
 
 impl Sender {
     fn overhead(&self) -> Bytes {
@@ -48,8 +50,10 @@ impl Sender {
         while let Some(action) = control.controller.poll_action() {
             match action {
                 Action::PacketSize(size) => self.frames.resize(possible(size)),
-                Action::Probe { packets, size, gap: None } => {
-                    control.train = Some((packets.min(MAX_TRAIN), possible(size)));
+                Action::Probe { packets, size, gap } => {
+                    let gap = gap.unwrap_or(Span::ZERO).clamp(Span::ZERO, MAX_GAP);
+                    control.train =
+                        Some(Train { packets: packets.min(MAX_TRAIN), size: possible(size), gap });
                 }
                 Action::ForgetLosses => control.history = !control.history,
                 Action::KeyFrame => self.frames.key_frame(),
@@ -69,7 +73,7 @@ impl Sender {
         self.act(now, smallest);
         let at = self.frames.next;
         let whole =
-            self.control.as_ref().and_then(|control| control.train).map_or(0, |(packets, _)| packets.into());
+            self.control.as_ref().and_then(|control| control.train).map_or(0, |train| train.packets.into());
         let rates = self.control.as_ref().map(Control::rates);
         let wanted = rates.map_or(self.config.fixed(), |(target, _)| target);
         let share = self.repeater.as_mut().map_or(1.0, |repeater| repeater.media_share(now));
@@ -92,7 +96,7 @@ impl Sender {
             return;
         };
         let most = self.frames.range().1;
-        control.app_limited = most < target && control.fills_up_to() < target;
+        control.app_limited = (most < target || self.frames.lack()) && control.fills_up_to() < target;
         let waits = self.frames.waiting() > 0;
         control.signals.frame(now, waits, &mut *control.controller);
         self.tell_backlog(now);
@@ -123,7 +127,7 @@ impl Sender {
         while due >= size && self.frames.waiting() == 0 {
             let Some(control) = &mut self.control else { return };
             let pacing = control.pace();
-            let at = control.pacer.ready(from, pacing).max(control.window_opens(from, size));
+            let at = control.ready(from, pacing).max(control.window_opens(from, size));
             if at >= until {
                 return;
             }
@@ -141,25 +145,26 @@ impl Sender {
     }
 
     /// Hands what waits to the driver, as far as the pacing rate lets it leave before that time. The packets of a train leave when
-    /// the first may, and what comes after them waits for as long as all of them take.
+    /// the first may, or at their gaps from then on, and what comes after them waits for as long as all of them take.
     fn release(&mut self, from: Time, until: Time) {
         let until = until.max(from + Span::from_nanos(1));
         while self.frames.waiting() > 0 {
             let Some(control) = &mut self.control else { return };
             let pacing = control.pace();
-            let train = control.train.filter(|(_, size)| self.frames.begins(size.0));
-            let bytes = train.map_or(self.frames.next_size(), |(packets, size)| size * packets.into());
-            let due = control.pacer.ready(from, pacing).max(control.window_opens(from, bytes));
-            if due >= until {
+            let train = control.train.filter(|train| self.frames.begins(train.size.0));
+            let bytes = train.map_or(self.frames.next_size(), |train| train.size * train.packets.into());
+            let first = control.ready(from, pacing).max(control.window_opens(from, bytes));
+            if first >= until {
                 return;
             }
-            let train = control.train.take_if(|(_, size)| self.frames.begins(size.0));
+            let train = control.train.take_if(|train| self.frames.begins(train.size.0));
             control.trains = control.trains.wrapping_add(train.is_some().into());
-            let (number, len) = (control.trains, train.map_or(1, |(packets, _)| packets));
+            let (number, len) = (control.trains, train.map_or(1, |train| train.packets));
             for index in 0..len {
+                let due = first + train.map_or(Span::ZERO, |train| train.gap * index.into());
                 let (packet, class) = match train {
                     None => (self.frames.pop(), PacketClass::Media),
-                    Some((_, size)) => {
+                    Some(Train { size, .. }) => {
                         let class = PacketClass::Probe { train: number, index, len };
                         (Some(self.frames.pop_filled(size.0)), class)
                     }
@@ -214,7 +219,7 @@ impl Sender {
         let (full, control) = (self.config.packet_size, &mut self.control);
         let pacing = control.as_ref().map(|control| control.rates().1);
         let due = match (&control, pacing) {
-            (Some(control), Some(pacing)) => control.pacer.ready(now, pacing),
+            (Some(control), Some(pacing)) => control.ready(now, pacing),
             _ => now,
         };
         if self.ended() || !self.affords(full) {

@@ -63,6 +63,10 @@ impl FrameSource for AudioFirst {
     fn range(&self) -> (Rate, Rate) {
         (self.config.audio, self.limits.max)
     }
+
+    fn idle(&self) -> Option<Rate> {
+        Some(self.config.audio)
+    }
 }
 
 #[cfg(test)]
@@ -75,7 +79,8 @@ mod tests {
         let choice = "audio-first(audio=40 kbit/s, after=2 s, max=1 Mbit/s)".parse().unwrap();
         let mut source = build(&choice, &Setting::of(25.0, Bytes(1200))).unwrap();
         let mut frame = |millis| {
-            let frame = source.frame(Time::ZERO + Span::from_millis(millis), Rate::ip(5_000_000), Bytes::ZERO);
+            let frame =
+                source.frame(Time::ZERO + Span::from_millis(millis), Rate::ip(5_000_000), Bytes::ZERO);
             (frame.size.0, frame.next.as_nanos() / 1_000_000)
         };
         // Whatever the target is: 40 kbit/s in frames of 20 ms, and then no more than 1 Mbit/s in frames of 40 ms.

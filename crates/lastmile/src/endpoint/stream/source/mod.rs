@@ -40,6 +40,16 @@ pub trait FrameSource: Debug + Send {
     /// The next frame is to be one that needs none before it; for a source that makes such frames.
     fn key_frame(&mut self) {}
 
+    /// The rate that it falls to for reasons of its own, where it does: that of a screen that stands still, of audio alone.
+    fn idle(&self) -> Option<Rate> {
+        None
+    }
+
+    /// The rates that it has, from the lowest on; none where it makes any rate.
+    fn layers(&self) -> &[Rate] {
+        &[]
+    }
+
     /// True if it makes as much as can leave, so that packets wait on purpose.
     fn is_on_demand(&self) -> bool {
         false

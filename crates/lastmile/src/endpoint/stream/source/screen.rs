@@ -98,6 +98,10 @@ impl FrameSource for Screen {
     fn range(&self) -> (Rate, Rate) {
         (self.config.idle, self.limits.max)
     }
+
+    fn idle(&self) -> Option<Rate> {
+        Some(self.config.idle)
+    }
 }
 
 #[cfg(test)]
@@ -110,7 +114,9 @@ mod tests {
         let choice = "screen(still=3 s, moves=1 s, idle=24 kbit/s, burst=5)".parse().unwrap();
         let mut source = build(&choice, &Setting { seed: 3, ..Setting::of(10.0, Bytes(1200)) }).unwrap();
         let frames: Vec<u64> = (0..6_000)
-            .map(|k| source.frame(Time::ZERO + Span::from_millis(100 * k), Rate::ip(800_000), Bytes::ZERO).size.0)
+            .map(|k| {
+                source.frame(Time::ZERO + Span::from_millis(100 * k), Rate::ip(800_000), Bytes::ZERO).size.0
+            })
             .collect();
         let count = |size: u64| frames.iter().filter(|frame| **frame == size).count();
         // Of ten minutes three quarters are still; each change begins with five mean frames of 10 kB.
