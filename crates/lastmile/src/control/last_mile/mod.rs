@@ -79,6 +79,8 @@ const CUT: (f64, f64) = (0.03, 0.3);
 
 const NO_CEILING: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
 
+const LIMITED_S: f64 = 0.5;
+
 /// The encoder's target goes by that part in a second, while it is that close to the rate.
 const SLEW: f64 = 0.07;
 const CLOSE: f64 = 0.25;
@@ -141,7 +143,7 @@ pub struct Lastmile {
     empty_since: f64,
     /// Rate that would suit the sources, bytes a second.
     desired: f64,
-    /// Share of packets of late that left while the sources had no more.
+    /// Share of packets of the last [`LIMITED_S`] or so that left while the sources had no more.
     limited: f64,
     /// Filled up with padding until then.
     padding_until: f64,
@@ -314,6 +316,7 @@ impl RateController for Lastmile {
         rtt.into_iter().for_each(|sample| self.on_rtt(sample.as_secs_f64()));
         let now = self.now();
         let (mut heard, mut told, mut lost) = (false, 0, 0);
+        let (mut arrived, mut limited) = (0_u32, 0_u32);
         // The newest packet that was lost or marked, and the longest queue before a loss.
         let (mut congested, mut late): (Option<Time>, bool) = (None, false);
         for Report { sent, fate } in feedback.reports.iter() {
@@ -330,7 +333,8 @@ impl RateController for Lastmile {
                     });
                     self.arrivals.add(now, arrival, delay, bytes);
                     self.losses.arrived(sent, self.arrivals.last_queue());
-                    self.limited += (f64::from(u8::from(sent.app_limited)) - self.limited) / 64.0;
+                    limited += u32::from(sent.app_limited);
+                    arrived += 1;
                     if self.marks.arrived(sent.ecn, ecn) {
                         lost += 1;
                         congested = congested.max(Some(sent.at));
@@ -362,6 +366,10 @@ impl RateController for Lastmile {
             if self.losses.are_congestion() {
                 self.congested(sent_at);
             }
+        }
+        if arrived > 0 {
+            let share = f64::from(limited) / f64::from(arrived);
+            self.limited += (share - self.limited) * ((now - self.seen.now) / LIMITED_S).clamp(0.0, 1.0);
         }
         if heard {
             self.update();
@@ -429,7 +437,6 @@ impl RateController for Lastmile {
             even: self.marks.are_scalable(),
             window,
             padding,
-            keep_probing: self.limited > 0.9 && self.rate < self.desired,
             ..Output::rate(target)
         };
         self.losses.hold(self.flow.now(), output)

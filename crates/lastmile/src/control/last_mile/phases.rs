@@ -178,6 +178,9 @@ impl Lastmile {
         let pull = if error > 0.0 { base_time.min(PULL_S) } else { base_time };
         let change = GAIN * (error / base_time) * (dt / pull) - DERIVATIVE_GAIN * law_rise / base_time;
         let rate = self.rate * libm::exp(change.clamp(CHANGE.0, CHANGE.1) + self.growth * dt / t);
+        // Sources that make less, and no padding in their place, are no evidence for more.
+        let is_shown = self.limited < 0.5 || now < self.padding_until;
+        let most = if is_shown { most } else { 0.0 };
         self.set(rate.min((MOST * seen.slow).min(most).max(self.rate)));
         if now > self.next_dip && self.growth == 0.0 {
             self.next_dip = now + self.config.dip.as_secs_f64();
