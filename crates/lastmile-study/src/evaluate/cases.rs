@@ -8,6 +8,7 @@ use lastmile::options::{Choice, Entry, Registry, split_outside, used};
 use lastmile::units::Rate;
 use lastmile_sim::network::traffic::Arrivals;
 use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
+use serde_json::{Value, json};
 
 use super::guest::Guest;
 use crate::error::{Error, Result};
@@ -40,6 +41,17 @@ impl Contender {
         all.wrapper.iter_mut().for_each(|wrapper| spell(&WRAPPERS, wrapper));
         all.classifier.iter_mut().for_each(|classifier| spell(&CLASSIFIERS, classifier));
         Some(all)
+    }
+
+    /// Its origin, which for a controller of others has the version, and its settings with all defaults.
+    pub(super) fn source(&self) -> Value {
+        let source = match self {
+            Contender::Controller(own) => CONTROLLERS.find(&own.controller.name).map_or("", |own| own.paper),
+            Contender::Tcp => "the simulator's TCP",
+            Contender::Guest(_) => "a program over a pipe",
+        };
+        let settings = self.spelled_out().map_or_else(|| self.to_string(), |all| all.to_string());
+        json!({ "controller": self.to_string(), "source": source, "settings": settings })
     }
 }
 

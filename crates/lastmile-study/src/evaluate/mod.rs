@@ -143,6 +143,7 @@ impl Evaluation {
             runs,
             first: 1,
             contenders: contenders.iter().map(ToString::to_string).collect(),
+            sources: contenders.iter().map(Contender::source).collect(),
             variants: variants.names(),
             playout: request.playout,
         };
