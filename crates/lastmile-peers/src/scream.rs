@@ -125,6 +125,9 @@ fn ntp(time: Time) -> u32 {
 /// change their sign.
 const FIRST_DELAY: u32 = 16 << 16;
 
+/// kPacketPacingHeadRoom.
+const HEADROOM: f64 = 1.5;
+
 fn of(rate: Rate) -> f64 {
     rate.bits_per_second() as f64
 }
@@ -328,9 +331,11 @@ impl RateController for Scream {
 
     fn output(&self) -> Output {
         let State { target, pace, window, in_flight, .. } = self.state;
-        // It waits so long after each packet, whichever size it has; before the first feedback not at all.
+        // It waits so long after each packet, whichever size it has. Before the first feedback its window alone is in force, and here its usual
+        // headroom too.
         let next = self.frames.front().map_or(self.size, |frame| frame.packet);
-        let pacing = if pace > 0.0 { next as f64 / f64::from(pace) } else { of(self.config.max) / 8.0 };
+        let usual = HEADROOM * f64::from(target) / 8.0;
+        let pacing = if pace > 0.0 { next as f64 / f64::from(pace) } else { usual };
         // What it does not count in flight, and the host does, does not take room in its window.
         let own = i64::from(window) - i64::from(in_flight);
         let all = self.in_flight.map(|bytes| own.saturating_add_unsigned(bytes));

@@ -110,7 +110,8 @@ fn run(name: &str, path: Path) -> Ran {
                 |waiting: &VecDeque<(u64, PacketClass)>| waiting.iter().map(|packet| packet.0).sum();
             let before: u64 = backlog(&waiting);
             let frame = (target.bits_per_second() * FRAME / 8_000_000).max(100);
-            if before < 30_000 {
+            // A host leaves a frame out where half a second of them waits.
+            if before < controller.output().pacing.bits_per_second() / 16 {
                 let packets = frame.div_ceil(PACKET);
                 waiting.extend((0..packets).map(|_| (frame.div_ceil(packets), PacketClass::Media)));
             }

@@ -8,7 +8,7 @@ use crate::Factories;
 use crate::side::{Own, Side};
 
 /// A server ends where nothing came for so long after the first packet.
-const SILENCE: Duration = Duration::from_secs(3);
+const SILENCE: Duration = Duration::from_secs(1);
 /// The longest that an end waits for a packet.
 const WAIT: Duration = Duration::from_millis(20);
 
