@@ -30,8 +30,8 @@ run() {
     for _ in 1 2 3; do
         rm -f "$scratch/certificate"
         if target/debug/lastmile-rivals lab "$scratch/quic.toml" --seed "$2" --json \
-            --in a -- target/debug/examples/quic send '{b}:5000' "$scratch/certificate" "$seconds" "$1" \
-            --in b -- target/debug/examples/quic serve 5000 "$scratch/certificate" >"$scratch/json" 2>"$scratch/said"; then
+            --in a -- nice -n -19 target/debug/examples/quic send '{b}:5000' "$scratch/certificate" "$seconds" "$1" \
+            --in b -- nice -n -19 target/debug/examples/quic serve 5000 "$scratch/certificate" >"$scratch/json" 2>"$scratch/said"; then
             rate=$(sed -n 's/.*received .*: \([0-9.]*\) Mbit.*/\1/p' "$scratch/said")
             queue=$(sed -n 's/.*"queue_mean_bytes": \([0-9.]*\).*/\1/p' "$scratch/json" | head -1)
             echo "$rate $queue"
