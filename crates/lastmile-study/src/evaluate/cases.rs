@@ -269,6 +269,14 @@ mod tests {
     }
 
     #[test]
+    fn a_source_has_all_settings() {
+        let [tfrc, tcp] = [0, 1].map(|at| contenders(Some("tfrc(header=0),tcp"), &[]).unwrap()[at].source());
+        let settings = tfrc["settings"].as_str().unwrap();
+        assert!(settings.contains("header=0") && settings.contains("preset=rfc"), "{settings}");
+        assert!(tfrc["source"].as_str().unwrap().contains("RFC 5348") && tcp["controller"] == "tcp");
+    }
+
+    #[test]
     fn a_list_that_cannot_be_is_refused() {
         for (list, said) in [
             ("tfrc,wishful", "--controllers wishful: there is no rate controller \"wishful\""),
