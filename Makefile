@@ -1,7 +1,7 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy paths league reproduce field field-linux twins bench-sim bench-ns ns2 interop cost \
+.PHONY: help setup build demo test accuracy paths league rivals reproduce field field-linux twins bench-sim bench-ns ns2 interop cost \
 	deb static installed shots strings
 
 help:
@@ -9,7 +9,8 @@ help:
 	@echo "make test      format, lints, docs, all tests, conformance, lab tests"
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
 	@echo "make paths     wrong numbers on random paths, with and without a warning (ARGS=... are passed on)"
-	@echo "make league    rate controllers over eight suites of paths: target/league.html (ARGS=... are passed on; half an hour)"
+	@echo "make league    rate controllers and rivals over eight suites of paths: target/league.html (ARGS=... are passed on; half an hour)"
+	@echo "make rivals    tests of the rivals' adapters (SCREAM_DIR=CHECKOUT for SCReAM's)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
 	@echo "make field     measurements on paths of real kernels with known trouble (writes docs/validation.md; 15 minutes, as root)"
 	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (three quarters of an hour, as root, Debian)"
@@ -67,9 +68,13 @@ else
 	target/release/lastmile accuracy --world lab --realtime --runs 15 --method capprobe --rate 10M,30M,100M,300M,1000M --cross idle,poisson
 endif
 
-# A page, a table and the document; ARGS="--brief" is a look.
-league: build
-	target/release/lastmile evaluate league --report target/league.html --csv target/league.csv --json -o target/league.json $(ARGS)
+# A page, a table and the document, with the rivals that can be built here; ARGS="--brief" is a look.
+league: setup
+	@scripts/league.sh $(ARGS)
+
+# Tests of rivals' adapters, SCReAM's where SCREAM_DIR names a checkout.
+rivals: setup
+	cargo test --locked -p lastmile-peers --features googcc,noq
 
 # Without ARGS: the tables of docs/validation.md, in three quarters of an hour.
 paths: build

@@ -1,46 +1,70 @@
-//! SCReAM v2: Ericsson's own `ScreamV2Tx`, with its self-clocking, its defaults unchanged.
+//! SCReAM v2: Ericsson's own `ScreamV2Tx` with its self-clocking, at the settings of its sender program (`scream_sender.cpp`).
 //!
-//! The host's queue stands in the place of its RTP queue, so that its cutting of that queue is left to the host. It takes 100 kB of state, for
-//! 4096 packets in flight.
+//! Sizes and rates are those of IP packets, where its own programs count RTP's. The host's queue stands in the place of its RTP queue: its
+//! program empties that after 200 ms, and the host leaves frames out by its own rule instead. It takes 100 kB of state, for 4096 packets in
+//! flight.
 
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
 use lastmile::control::{
-    Action, Controller, Decision, Fate, Feedback, Flow, Information, News, Output, RateController, Report,
-    Sent, Setting, Signal,
+    Action, Controller, Decision, Fate, Feedback, Flow, Information, News, Output, PacketClass,
+    RateController, Report, Sent, Setting, Signal,
 };
 use lastmile::node::Ecn;
 use lastmile::options::Options;
 use lastmile::telemetry::Visitor;
-use lastmile::time::{Rx, Time};
+use lastmile::time::{Rx, Span, Time};
 use lastmile::units::{Bytes, Rate};
 
+/// What `scream_read` tells.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// In bit/s.
+    target: f32,
+    /// Seconds between two packets; zero before the first feedback.
+    pace: f32,
+    /// In bytes.
+    window: i32,
+    in_flight: i32,
+    /// Packets, in all.
+    lost: u32,
+}
+
 unsafe extern "C" {
-    fn scream_new(min: f32, start: f32, max: f32, packet: i32) -> *mut c_void;
+    fn scream_new(min: f32, start: f32, max: f32, packet: i32, delay_target: f32) -> *mut c_void;
     fn scream_free(sender: *mut c_void);
     fn scream_range(sender: *mut c_void, min: f32, max: f32);
-    fn scream_queue(sender: *mut c_void, bytes: i32, delay: f32);
+    fn scream_l4s(sender: *mut c_void, is: bool);
+    fn scream_queue(sender: *mut c_void, bytes: i32, next: i32, delay: f32);
     fn scream_frame(sender: *mut c_void, now: u32, bytes: i32);
-    fn scream_sent(sender: *mut c_void, now: u32, size: i32, number: u16);
-    fn scream_acked(sender: *mut c_void, now: u32, arrived: u32, number: u16, ce: u8, last: bool);
-    fn scream_read(sender: *mut c_void, now: u32, target: *mut f32, pacing: *mut f32, window: *mut i32);
+    fn scream_sent(sender: *mut c_void, now: u32, size: i32, number: u16, mark: bool, waited: f32);
+    fn scream_acked(sender: *mut c_void, now: u32, arrived: u32, number: u16, ecn: u8, last: bool);
+    fn scream_read(sender: *mut c_void, now: u32, state: *mut State);
 }
 
 lastmile::options! {
-    /// SCReAM's parameters: those of its checkout.
+    /// SCReAM's parameters: the rest are those of its sender program.
     pub struct ScreamConfig {
+        /// Queueing delay that its window aims at
+        delay_target: Span = Span::from_millis(60), "scream_sender.cpp; ScreamV2Tx alone has 100 ms";
         /// The highest rate where neither user nor sources name one
-        max: Rate [Rate::ip(10_000)..=Rate::ip(10_000_000_000)] = Rate::ip(100_000_000), "our own: ScreamV2Tx wants one";
+        max: Rate [Rate::ip(10_000)..=Rate::ip(10_000_000_000)] = Rate::ip(500_000_000), "scream_sender.cpp";
     }
 }
 
 /// Its place in the registry.
 pub(crate) const ENTRY: Controller = Controller {
     name: "scream",
-    about: "SCReAM v2, EricssonResearch's own classes at SCREAM_DIR: a window by delay, losses and marks, and a rate within it",
-    paper: "RFC 8298 and its version 2: ScreamV2Tx.cpp, its defaults",
+    about: "SCReAM v2, EricssonResearch's own classes: a window by delay, losses and marks, and a rate within it",
+    paper: concat!(
+        "RFC 8298 and its version 2: github.com/EricssonResearch/scream at ",
+        env!("SCREAM_VERSION"),
+        ", ScreamV2Tx as scream_sender.cpp sets it, L4S where packets leave as ECT(1)"
+    ),
     classifier: None,
     needs: Information::Times,
     below: "keeps its first rate",
@@ -62,133 +86,202 @@ impl Drop for Handle {
     }
 }
 
+/// A frame whose packets wait.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    made: Time,
+    left: u64,
+    /// Bytes of each packet.
+    packet: u64,
+}
+
 #[derive(Debug)]
 struct Scream {
     config: ScreamConfig,
     setting: Setting,
     flow: Flow,
     sender: Mutex<Handle>,
+    state: State,
     rtt: Option<f64>,
-    /// In bit/s, bytes.
-    target: f64,
-    pacing: f64,
-    window: u64,
-    backlog: u64,
-    /// The host tells of its backlog, and so of frames.
-    tells: bool,
-    key_frame: bool,
+    /// Packets leave as ECT(1).
+    l4s: bool,
+    frames: VecDeque<Frame>,
+    /// Bytes that the host told last, where it tells of its backlog, and so of frames.
+    told: Option<u64>,
+    /// Bytes in flight as the host counts them, where it does.
+    in_flight: Option<u64>,
+    /// The size of the packet that left last.
+    size: u64,
+    /// The first arrival by the other clock, and its place on SCReAM's.
+    anchor: Option<(Time<Rx>, u32)>,
 }
 
 /// Q16 seconds, from a second on: SCReAM takes zero for a time that is not known.
-fn ntp(nanos: u64) -> u32 {
-    ((u128::from(nanos) * 65_536 / 1_000_000_000) + 65_536) as u32
+fn ntp(time: Time) -> u32 {
+    (u128::from(time.as_nanos()) * 65_536 / 1_000_000_000 + 65_536) as u32
 }
+
+/// A one-way delay of the first packet in Q16 s: the clocks of two hosts are apart by any time, and ScreamV2Tx does not expect that delays
+/// change their sign.
+const FIRST_DELAY: u32 = 16 << 16;
+
+/// kPacketPacingHeadRoom.
+const HEADROOM: f64 = 1.5;
 
 fn of(rate: Rate) -> f64 {
     rate.bits_per_second() as f64
+}
+
+fn small(bytes: u64) -> i32 {
+    bytes.min(1 << 30) as i32
 }
 
 impl Scream {
     fn new(config: ScreamConfig, setting: &Setting) -> Scream {
         let start = of(setting.start.unwrap_or(setting.min)).max(10_000.0);
         let max = of(setting.max).min(of(config.max)).max(start);
+        let packet = setting.packet_size.0.min(65_535);
+        let delay_target = config.delay_target.as_secs_f64();
         // SAFETY: plain numbers; it returns a new object, or the program ends for want of memory.
         let sender = unsafe {
-            scream_new(
-                of(setting.min) as f32,
-                start as f32,
-                max as f32,
-                setting.packet_size.0.min(65_535) as i32,
-            )
+            scream_new(of(setting.min) as f32, start as f32, max as f32, packet as i32, delay_target as f32)
         };
         Scream {
             config,
             setting: *setting,
             flow: Flow::new(setting),
             sender: Mutex::new(Handle(NonNull::new(sender).expect("operator new does not return null"))),
+            state: State { target: start as f32, ..State::default() },
             rtt: None,
-            target: start,
-            pacing: 1.5 * start,
-            window: 0,
-            backlog: 0,
-            tells: false,
-            key_frame: false,
+            l4s: false,
+            frames: VecDeque::new(),
+            told: None,
+            in_flight: None,
+            size: packet,
+            anchor: None,
         }
     }
 
     fn call<T>(&mut self, f: impl FnOnce(*mut c_void, u32) -> T) -> T {
-        let now = ntp(self.flow.now().as_nanos());
+        let now = ntp(self.flow.now());
         let sender = self.sender.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         f(sender.0.as_ptr(), now)
     }
 
-    /// Media of so many bytes was made.
-    fn made(&mut self, bytes: u64) {
-        let (backlog, delay) =
-            (self.backlog.min(1 << 30) as i32, self.backlog as f64 * 8.0 / self.pacing.max(1.0));
+    fn backlog(&self) -> u64 {
+        self.frames.iter().map(|frame| frame.left).sum()
+    }
+
+    /// How long the oldest frame has waited, in seconds.
+    fn waited(&self) -> f32 {
+        let since = self.frames.front().map_or(self.flow.now(), |frame| frame.made);
+        (self.flow.now() - since).as_secs_f64() as f32
+    }
+
+    /// Shows the queue to SCReAM.
+    fn show(&mut self) {
+        let next = self.frames.front().map_or(self.size, |frame| frame.packet);
+        let (bytes, next, waited) = (small(self.backlog()), small(next.max(1)), self.waited());
         // SAFETY: the sender lives, and numbers are plain.
-        self.call(|sender, now| unsafe {
-            scream_queue(sender, backlog, delay as f32);
-            if bytes > 0 {
-                scream_frame(sender, now, bytes.min(1 << 30) as i32);
+        self.call(|sender, _| unsafe { scream_queue(sender, bytes, next, waited) });
+    }
+
+    /// Media of so many bytes was made, in packets that are alike.
+    fn made(&mut self, bytes: u64) {
+        let packet = bytes.div_ceil(bytes.div_ceil(self.setting.packet_size.0.max(1)).max(1));
+        self.frames.push_back(Frame { made: self.flow.now(), left: bytes, packet });
+        self.show();
+        // SAFETY: the sender lives, and numbers are plain.
+        self.call(|sender, now| unsafe { scream_frame(sender, now, small(bytes)) });
+    }
+
+    /// Takes bytes that do not wait any more; true if they were the last of a frame.
+    fn taken(&mut self, mut bytes: u64) -> bool {
+        while let Some(frame) = self.frames.front_mut() {
+            let own = frame.left.min(bytes);
+            (frame.left, bytes) = (frame.left - own, bytes - own);
+            if frame.left > 0 {
+                return false;
             }
-        });
+            self.frames.pop_front();
+            if bytes == 0 {
+                break;
+            }
+        }
+        true
     }
 
     fn read(&mut self) {
-        let (mut target, mut pacing, mut window) = (0.0_f32, 0.0_f32, 0_i32);
-        // SAFETY: the sender lives, and the places are valid until it returns.
-        self.call(|sender, now| unsafe { scream_read(sender, now, &mut target, &mut pacing, &mut window) });
-        if target < 0.0 {
-            self.key_frame = true;
-        } else if target.is_finite() {
-            self.target = f64::from(target);
+        self.show();
+        let mut state = State::default();
+        // SAFETY: the sender lives, and the place is valid until it returns.
+        self.call(|sender, now| unsafe { scream_read(sender, now, &mut state) });
+        if !state.target.is_finite() {
+            state.target = self.state.target;
         }
-        if pacing.is_finite() && pacing > 0.0 {
-            self.pacing = f64::from(pacing);
-        }
-        self.window = window.max(1) as u64;
+        self.state = state;
     }
 }
 
 impl RateController for Scream {
     fn on_sent(&mut self, now: Time, sent: &Sent) {
         self.flow.on_sent(now, sent);
-        self.flow.expect_feedback(self.rtt, self.target / 8.0);
-        if !self.tells {
-            self.made(sent.size.0);
+        self.flow.expect_feedback(self.rtt, f64::from(self.state.target) / 8.0);
+        let l4s = sent.ecn == Ecn::Ect1;
+        if self.l4s != l4s {
+            self.l4s = l4s;
+            // SAFETY: the sender lives.
+            self.call(|sender, _| unsafe { scream_l4s(sender, l4s) });
         }
-        self.backlog = self.backlog.saturating_sub(sent.size.0);
-        let (size, number) = (sent.size.0.min(65_535) as i32, sent.id as u16);
+        let size = sent.size.0.min(65_535);
+        self.in_flight = (sent.in_flight > Bytes::ZERO).then_some(sent.in_flight.0);
+        let media = sent.class == PacketClass::Media;
+        let waiting = self.backlog();
+        if media && size > waiting {
+            // A host that does not tell of its backlog, or a frame as large as what was told last.
+            self.made(self.told.unwrap_or(0).max(size) - waiting);
+        }
+        let waited = self.waited();
+        let mark = media && self.taken(size);
+        self.size = size;
+        self.show();
         // SAFETY: the sender lives, and numbers are plain.
-        self.call(|sender, now| unsafe { scream_sent(sender, now, size, number) });
+        self.call(|sender, now| unsafe {
+            scream_sent(sender, now, size as i32, sent.id as u16, mark, waited)
+        });
         self.read();
     }
 
+    /// SCReAM is told of arrivals in the order of sending, as its own reports have them, and finds losses in the gaps.
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
         self.flow.on_feedback(now);
         self.rtt = self.flow.round_trip(feedback).map(|rtt| rtt.as_secs_f64()).or(self.rtt);
         let arrived = |report: &Report| match report.fate {
             Fate::Arrived { at: Some(at), ecn } => Some((report.sent, at, ecn)),
+            Fate::Late { at: Some(at) } => Some((report.sent, at, Ecn::NotEct)),
             _ => None,
         };
         let last = feedback.reports.iter().rev().find_map(arrived).map(|(sent, ..)| sent.id);
+        self.show();
         for report in feedback.reports.iter() {
-            let Some((sent, at, ecn)) =
-                arrived(report).filter(|_| self.flow.on_report(&report.sent) != News::NeverSent)
-            else {
+            if self.flow.on_report(&report.sent) == News::NeverSent {
                 continue;
-            };
-            let at: Time<Rx> = at;
-            let (number, ce) = (sent.id as u16, if ecn == Ecn::Ce { 3 } else { 0 });
+            }
+            if !matches!(report.fate, Fate::Late { .. }) {
+                self.in_flight = self.in_flight.map(|bytes| bytes.saturating_sub(report.sent.size.0));
+            }
+            let Some((sent, at, ecn)) = arrived(report) else { continue };
+            let (first, place) = *self.anchor.get_or_insert((at, ntp(sent.at).wrapping_add(FIRST_DELAY)));
+            let since = (i128::from((at - first).as_nanos()) * 65_536 / 1_000_000_000) as i64;
+            let arrival = place.wrapping_add(since as u32);
             let is_last = Some(sent.id) == last;
             // SAFETY: the sender lives, and numbers are plain.
             self.call(|sender, now| unsafe {
-                scream_acked(sender, now, ntp(at.as_nanos()), number, ce, is_last)
+                scream_acked(sender, now, arrival, sent.id as u16, ecn as u8, is_last)
             });
         }
         if last.is_some() {
-            self.flow.restart(self.rtt, self.target / 8.0);
+            self.flow.restart(self.rtt, f64::from(self.state.target) / 8.0);
         }
         self.read();
     }
@@ -203,9 +296,13 @@ impl RateController for Scream {
                 self.call(|sender, _| unsafe { scream_range(sender, min as f32, max as f32) });
             }
             Signal::Backlog { bytes } => {
-                let made = bytes.0.saturating_sub(self.backlog);
-                (self.tells, self.backlog) = (true, bytes.0);
-                self.made(made);
+                self.told = Some(bytes.0);
+                let waiting = self.backlog();
+                if bytes.0 > waiting {
+                    self.made(bytes.0 - waiting);
+                } else {
+                    self.taken(waiting - bytes.0);
+                }
                 self.read();
             }
             _ => {}
@@ -219,12 +316,13 @@ impl RateController for Scream {
     /// Its own answer to silence is its window.
     fn on_timeout(&mut self, now: Time) {
         if self.flow.is_overdue(now) {
-            self.flow.no_feedback(self.rtt, self.target / 8.0);
+            self.flow.no_feedback(self.rtt, f64::from(self.state.target) / 8.0);
+            self.read();
         }
     }
 
     fn poll_action(&mut self) -> Option<Action> {
-        core::mem::take(&mut self.key_frame).then_some(Action::KeyFrame)
+        None
     }
 
     fn poll_decision(&mut self) -> Option<Decision> {
@@ -232,22 +330,32 @@ impl RateController for Scream {
     }
 
     fn output(&self) -> Output {
-        let window = (self.window > 0).then_some(Bytes(self.window));
+        let State { target, pace, window, in_flight, .. } = self.state;
+        // It waits so long after each packet, whichever size it has. Before the first feedback its window alone is in force, and here its usual
+        // headroom too.
+        let next = self.frames.front().map_or(self.size, |frame| frame.packet);
+        let usual = HEADROOM * f64::from(target) / 8.0;
+        let pacing = if pace > 0.0 { next as f64 / f64::from(pace) } else { usual };
+        // What it does not count in flight, and the host does, does not take room in its window.
+        let own = i64::from(window) - i64::from(in_flight);
+        let all = self.in_flight.map(|bytes| own.saturating_add_unsigned(bytes));
+        let window = (window > 0).then(|| Bytes(all.unwrap_or(window.into()).max(1) as u64));
         Output {
-            pacing: self.flow.rate(self.pacing / 8.0),
+            pacing: self.flow.rate(pacing),
             window,
-            ..Output::rate(self.flow.rate(self.target / 8.0))
+            ..Output::rate(self.flow.rate(f64::from(target) / 8.0))
         }
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {
-        visitor.number("rate", "bit/s", self.target);
-        visitor.number("window", "B", self.window as f64);
+        visitor.number("rate", "bit/s", self.state.target.into());
+        visitor.number("window", "B", self.state.window.into());
+        visitor.number("lost", "packets", self.state.lost.into());
     }
 
     /// Its classes cannot be copied: one that begins anew, at this rate.
     fn clone_box(&self) -> Box<dyn RateController> {
-        let start = Some(self.flow.rate(self.target / 8.0));
+        let start = Some(self.flow.rate(f64::from(self.state.target) / 8.0));
         Box::new(Scream::new(self.config.clone(), &Setting { start, ..self.setting }))
     }
 }

@@ -80,7 +80,7 @@ fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     let ended = evaluated(&scratch, &["--json", "--report", &page, "--csv", &csv, "--heat-map", &map]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let json = ended.json();
-    is_document(&json, "evaluation runs controllers variants playout_ms metrics scenarios");
+    is_document(&json, "evaluation runs controllers sources variants playout_ms metrics scenarios");
     assert_eq!((&json["evaluation"], &json["runs"]), (&Value::Null, &2.into()));
     let scenario = &json["scenarios"][0];
     has_keys(
@@ -277,7 +277,7 @@ fn every_number_of_an_evaluation_is_documented() {
         assert!(!metric["unit"].as_str().unwrap().is_empty());
     }
     let section = include_str!("../../../../docs/json.md").split("## `evaluate`").nth(1).unwrap();
-    for key in "evaluation runs controllers variants playout_ms metrics scenarios streams rows differences changes charts alike values".split(' ') {
+    for key in "evaluation runs controllers sources variants playout_ms metrics scenarios streams rows differences changes charts alike values".split(' ') {
         assert!(section.contains(&format!("`{key}`")), "{key} is missing");
     }
 }

@@ -8,6 +8,7 @@ use lastmile::options::{Choice, Entry, Registry, split_outside, used};
 use lastmile::units::Rate;
 use lastmile_sim::network::traffic::Arrivals;
 use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
+use serde_json::{Value, json};
 
 use super::guest::Guest;
 use crate::error::{Error, Result};
@@ -40,6 +41,17 @@ impl Contender {
         all.wrapper.iter_mut().for_each(|wrapper| spell(&WRAPPERS, wrapper));
         all.classifier.iter_mut().for_each(|classifier| spell(&CLASSIFIERS, classifier));
         Some(all)
+    }
+
+    /// Its origin, which for a controller of others has the version, and its settings with all defaults.
+    pub(super) fn source(&self) -> Value {
+        let source = match self {
+            Contender::Controller(own) => CONTROLLERS.find(&own.controller.name).map_or("", |own| own.paper),
+            Contender::Tcp => "the simulator's TCP",
+            Contender::Guest(_) => "a program over a pipe",
+        };
+        let settings = self.spelled_out().map_or_else(|| self.to_string(), |all| all.to_string());
+        json!({ "controller": self.to_string(), "source": source, "settings": settings })
     }
 }
 
@@ -254,6 +266,14 @@ mod tests {
         assert_eq!(names(Some("tfrc,tfrc(preset=ns-2),tfrc(memory=0.5),vtp(hold=rounds)")).len(), 4);
         let all = names(None);
         assert!(all.len() >= 5 && all[0] == "lastmile" && !all.contains(&"fixed".to_owned()), "{all:?}");
+    }
+
+    #[test]
+    fn a_source_has_all_settings() {
+        let [tfrc, tcp] = [0, 1].map(|at| contenders(Some("tfrc(header=0),tcp"), &[]).unwrap()[at].source());
+        let settings = tfrc["settings"].as_str().unwrap();
+        assert!(settings.contains("header=0") && settings.contains("preset=rfc"), "{settings}");
+        assert!(tfrc["source"].as_str().unwrap().contains("RFC 5348") && tcp["controller"] == "tcp");
     }
 
     #[test]

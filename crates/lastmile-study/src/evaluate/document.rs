@@ -19,6 +19,8 @@ pub(super) struct Plan {
     /// The first seed.
     pub(super) first: u64,
     pub(super) contenders: Vec<String>,
+    /// The origin and the settings of each.
+    pub(super) sources: Vec<Value>,
     pub(super) variants: Vec<String>,
     pub(super) playout: Span,
 }
@@ -233,7 +235,8 @@ impl Plan {
         let metric =
             |metric: &Metric| json!({ "name": metric.name, "unit": metric.unit, "about": metric.about });
         json!({
-            "schema": lastmile::SCHEMA, "evaluation": self.suite, "runs": self.runs, "controllers": self.contenders, "variants": self.variants,
+            "schema": lastmile::SCHEMA, "evaluation": self.suite, "runs": self.runs, "controllers": self.contenders, "sources": self.sources,
+            "variants": self.variants,
             "playout_ms": self.playout.as_secs_f64() * 1e3,
             "metrics": METRICS.iter().map(metric).collect::<Vec<_>>(),
             "scenarios": found.iter().map(scenario).collect::<Vec<_>>(),

@@ -157,6 +157,7 @@ impl Evaluation {
             runs,
             first: request.first_seed.unwrap_or(1),
             contenders: contenders.iter().map(ToString::to_string).collect(),
+            sources: contenders.iter().map(Contender::source).collect(),
             variants: variants.names(),
             playout: request.playout,
         };

@@ -63,6 +63,10 @@ pub fn page(document: &Value) -> String {
             rows("changes", Some(&change_columns))
         );
     }
+    let sources: Vec<&Map<String, Value>> = rows_of(document.get("sources")).collect();
+    if !sources.is_empty() {
+        body += &format!("<h2>Controllers</h2>\n{}", table(&sources, &["controller", "source", "settings"]));
+    }
     let metrics: Vec<&Map<String, Value>> = rows_of(document.get("metrics")).collect();
     body += &format!("<h2>Meaning of the numbers</h2>\n{}", table(&metrics, &["name", "unit", "about"]));
     html("Rate controllers compared", &body)

@@ -8,7 +8,7 @@ use lastmile_report::table::{Cell, Chart, Table};
 use lastmile_sim::scenario::Override;
 use serde_json::{Value, json};
 
-use super::cases::{Tested, contenders};
+use super::cases::{Contender, Tested, contenders};
 use super::document::{Evaluated, Plan};
 use super::variants::Variants;
 use super::{Comparison, Entry, Evaluation, Guest};
@@ -100,6 +100,7 @@ impl League {
             runs: request.runs.unwrap_or(alone),
             first: request.first_seed.unwrap_or(TUNED + 1),
             contenders: contenders.iter().map(ToString::to_string).collect(),
+            sources: contenders.iter().map(Contender::source).collect(),
             variants: Vec::new(),
             playout: Span::from_millis(400),
         };
