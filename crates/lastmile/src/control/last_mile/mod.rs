@@ -432,13 +432,8 @@ impl RateController for Lastmile {
         // A queue of L4S is shorter than what headroom makes of a frame.
         let usual = if self.marks.steer(self.now()) { 1.0 } else { self.config.pacing };
         let pacing = self.flow.rate(self.rate * self.phase.pacing(usual));
-        let output = Output {
-            pacing,
-            even: self.marks.are_scalable(),
-            window,
-            padding,
-            ..Output::rate(target)
-        };
+        let output =
+            Output { pacing, even: self.marks.are_scalable(), window, padding, ..Output::rate(target) };
         self.losses.hold(self.flow.now(), output)
     }
 
