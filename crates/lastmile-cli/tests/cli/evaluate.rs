@@ -228,6 +228,25 @@ fn tcp_and_variants_stand_in_the_place_of_what_a_file_has() {
 }
 
 #[test]
+fn runs_begin_with_the_seed_that_is_named() {
+    let scratch = Scratch::new("evaluate-seed");
+    let received = |options: &[&str]| {
+        let json = evaluated(&scratch, &[&["--json"], options].concat()).json();
+        let values = &json["scenarios"][0]["values"];
+        values.as_object().unwrap().values().next().unwrap()["delay_p95_ms"].clone()
+    };
+    let (first, second) = (received(&[]), received(&["--seed", "2"]));
+    assert_eq!(first[1], second[0], "{first} {second}");
+    evaluated(&scratch, &["--seed", "0"]).is_error(USAGE, &["--seed"]);
+    let league = ["evaluate", "league", "--suite", "l4s", "--brief", "--runs", "1", "--controllers", FIXED];
+    for (seed, said) in [(None, "seeds 101 on"), (Some("7"), "seeds 7 on")] {
+        let more = seed.map(|seed| ["--seed", seed]);
+        let ended = lastmile(&[&league[..], more.as_ref().map_or(&[], |more| &more[..])].concat());
+        assert!(ended.stdout.contains(said), "{}", ended.stdout);
+    }
+}
+
+#[test]
 fn what_cannot_be_evaluated_is_refused_with_its_reason() {
     let scratch = Scratch::new("evaluate-refused");
     let silent = scratch.file("silent.toml", SMALL.split("[[stream]]").next().unwrap());

@@ -11,7 +11,7 @@ pub(super) struct Claim {
     pub(super) max: f64,
 }
 
-/// The shares of the first [`MOST`] claims. They are as their weights, but none is below its least or above its most. What is left beyond all
+/// The shares of the first [`MOST`] claims. They are as their weights, but none is below its least or above its most. The rest beyond all
 /// of these is divided by weight too. Where there is less than all leasts together, these are met in the order of the weights, those of one
 /// weight in proportion.
 pub(super) fn divide(total: f64, claims: &[Claim]) -> [f64; MOST] {

@@ -121,7 +121,7 @@ mod tests {
         let mut merge = merged();
         [0, 2, 4].iter().for_each(|&id| merge.came(at(50), arrived(id, 20 + id)));
         assert_eq!(told(&mut merge, 50, false).0, [0, 2, 4], "nobody waits for it");
-        // What it says in the end is told before all others.
+        // Its word in the end is told before all others.
         merge.came(at(60), arrived(1, 21));
         merge.came(at(60), arrived(5, 25));
         assert_eq!(told(&mut merge, 60, true).0, [1, 5]);

@@ -59,6 +59,8 @@ struct Stream {
     /// By its priority, and by what its source can use within its limits.
     claim: Claim,
     limits: (Rate, Rate),
+    /// The most that its receiver wants.
+    wanted: Option<Rate>,
     /// When it last sent, began or went on; `None` before it began.
     active: Option<Time>,
     idle: bool,
@@ -68,7 +70,7 @@ struct Stream {
     /// When feedback on it came last, and the time from the one before to that.
     heard: Option<Time>,
     every: Span,
-    /// What its source said of rates last.
+    /// The last that its source said of rates.
     demand: Option<[Rate; 3]>,
     actions: VecDeque<Action>,
 }
@@ -98,6 +100,7 @@ impl StreamGroup {
         group.streams.push(Stream {
             claim: Claim { weight: priority, min: bits(limits.0), max: bits(limits.1) },
             limits,
+            wanted: None,
             active: None,
             idle: false,
             app_limited: false,
@@ -123,6 +126,19 @@ fn bits(rate: Rate) -> f64 {
 impl Stream {
     fn is_active(&self, now: Time) -> bool {
         !self.idle && self.active.is_some_and(|at| now - at <= SILENT)
+    }
+
+    /// The most that it may send: by its limits, and by its receiver's word.
+    fn most(&self) -> Rate {
+        self.wanted.filter(|wanted| *wanted < self.limits.1).unwrap_or(self.limits.1)
+    }
+
+    /// Fits its claim to what its source and its receiver said.
+    fn fit(&mut self) {
+        let (least, most) = (bits(self.limits.0), bits(self.most()).max(bits(self.limits.0)));
+        let [min, _, max] = self.demand.unwrap_or([self.limits.0, self.limits.1, self.limits.1]);
+        self.claim.min = bits(min).clamp(least, most);
+        self.claim.max = bits(max).clamp(self.claim.min, most);
     }
 }
 
@@ -178,9 +194,7 @@ impl Group {
             Signal::Demand { min, desired, max } => {
                 stream.demand = Some([min, desired, max]);
                 stream.active = Some(now);
-                let (least, most) = stream.limits;
-                stream.claim.min = bits(min).clamp(bits(least), bits(most).max(bits(least)));
-                stream.claim.max = bits(max).min(bits(most)).max(stream.claim.min);
+                stream.fit();
                 self.demand();
             }
             Signal::Idle => {
@@ -202,8 +216,8 @@ impl Group {
             }
             // A receiver's limit is of its stream.
             Signal::Remb { rate } => {
-                stream.limits.1 = rate;
-                stream.claim.max = stream.claim.max.min(bits(rate)).max(stream.claim.min);
+                stream.wanted = Some(rate);
+                stream.fit();
             }
             _ => self.controller.on_signal(now, signal),
         }
@@ -271,18 +285,19 @@ impl Share {
     }
 }
 
-/// The group's number of a packet of that stream by the number at its host: the next one, of a new packet.
-fn number(numbers: &mut VecDeque<(u64, u64)>, stream: usize, sent: Sent, merge: &mut Merge) -> u64 {
+/// The group's number of a packet of that stream by the number at its host: the next one, of a new packet. Nothing of one that is older and was
+/// not told of.
+fn number(numbers: &mut VecDeque<(u64, u64)>, stream: usize, sent: Sent, merge: &mut Merge) -> Option<u64> {
     match numbers.binary_search_by_key(&sent.id, |pair| pair.0) {
-        Ok(at) => numbers[at].1,
-        Err(at) if at < numbers.len() => numbers[at].1,
+        Ok(at) => Some(numbers[at].1),
+        Err(at) if at < numbers.len() => None,
         Err(_) => {
             if numbers.len() == KEPT {
                 numbers.pop_front();
             }
             let id = merge.left(stream, sent);
             numbers.push_back((sent.id, id));
-            id
+            Some(id)
         }
     }
 }
@@ -297,8 +312,9 @@ impl RateController for Share {
         let app_limited = group.is_app_limited();
         let stream = 2 * self.place as u32 + sent.stream;
         let told = Sent { stream, in_flight, app_limited, ..*sent };
-        let id = number(&mut self.numbers, self.place, told, &mut group.merge);
-        group.controller.on_sent(now, &Sent { id, ..told });
+        if let Some(id) = number(&mut self.numbers, self.place, told, &mut group.merge) {
+            group.controller.on_sent(now, &Sent { id, ..told });
+        }
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &mut Feedback<'_>) {
@@ -308,8 +324,9 @@ impl RateController for Share {
         own.every = own.heard.map_or(Span::ZERO, |heard| now - heard);
         own.heard = Some(now);
         for &report in feedback.reports.iter() {
-            let id = number(&mut self.numbers, self.place, report.sent, &mut group.merge);
-            group.merge.came(now, Report { sent: Sent { id, ..report.sent }, ..report });
+            if let Some(id) = number(&mut self.numbers, self.place, report.sent, &mut group.merge) {
+                group.merge.came(now, Report { sent: Sent { id, ..report.sent }, ..report });
+            }
         }
         group.tell(feedback);
     }
@@ -346,7 +363,7 @@ impl RateController for Share {
         let group = lock(&self.group);
         let whole = group.controller.output();
         let part = group.share(self.place, whole.target) / bits(whole.target).max(1.0);
-        let (least, most) = group.streams[self.place].limits;
+        let (least, most) = (group.streams[self.place].limits.0, group.streams[self.place].most());
         let target = whole.target.scaled(part);
         let target = if target > most { most } else { target };
         let at_least = |rate: Rate| if rate < least { least } else { rate };

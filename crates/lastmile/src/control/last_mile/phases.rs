@@ -155,7 +155,7 @@ impl Lastmile {
         }
         let t = seen.control_time;
         if self.marks.steer(now) {
-            // [RFC 8257, section 3.4]: what others' marks are coupled to (RFC 9332) is a step in packets, not in a part of the rate. Far from
+            // [RFC 8257, section 3.4]: a step in packets, not in a part of the rate, since others' losses are coupled to its marks (RFC 9332). Far from
             // the rate of the last marks it is larger, as in RFC 9438.
             let far = (self.rate / self.marked_at - 1.0) / FAR;
             let packets = STEP * (1.0 + far * far) * self.flow.packet_size() / self.min_rtt.max(1e-3);

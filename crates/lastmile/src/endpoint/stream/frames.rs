@@ -126,7 +126,7 @@ impl Frames {
     /// True if the source makes clearly less than it is asked for, and none of it waits. Not of a source that keeps packets waiting on purpose.
     pub(super) fn lack(&self) -> bool {
         let all = self.made < ENOUGH * self.asked && !self.source.is_on_demand();
-        // What waits is of the frame that was made last.
+        // All that waits is of the frame that was made last.
         all && self
             .waiting
             .front()
