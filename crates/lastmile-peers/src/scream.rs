@@ -19,7 +19,7 @@ use lastmile::telemetry::Visitor;
 use lastmile::time::{Rx, Span, Time};
 use lastmile::units::{Bytes, Rate};
 
-/// What `scream_read` tells.
+/// The numbers of `scream_read`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
@@ -336,7 +336,7 @@ impl RateController for Scream {
         let next = self.frames.front().map_or(self.size, |frame| frame.packet);
         let usual = HEADROOM * f64::from(target) / 8.0;
         let pacing = if pace > 0.0 { next as f64 / f64::from(pace) } else { usual };
-        // What it does not count in flight, and the host does, does not take room in its window.
+        // Bytes that the host counts in flight, and it does not, take no room in its window.
         let own = i64::from(window) - i64::from(in_flight);
         let all = self.in_flight.map(|bytes| own.saturating_add_unsigned(bytes));
         let window = (window > 0).then(|| Bytes(all.unwrap_or(window.into()).max(1) as u64));

@@ -49,7 +49,7 @@ const PATH: Path = Path {
     seconds: 40,
 };
 
-/// What a run showed.
+/// Numbers of a run.
 #[derive(Debug, Default, PartialEq)]
 struct Ran {
     /// Mean target and mean received rate from the middle on, in kbit/s.

@@ -12,7 +12,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// The longest that an end waits for a packet.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// What came and what is due.
+/// Packets that came, and the next time that is due.
 fn turn(side: &mut Side, socket: &UdpSocket, buffer: &mut [u8]) -> Result<bool, Box<dyn Error>> {
     let wait = side.next().map_or(WAIT, |at| at.saturating_duration_since(Instant::now()));
     socket.set_read_timeout(Some(wait.clamp(Duration::from_micros(1), WAIT)))?;

@@ -285,7 +285,7 @@ impl RateController for Googcc {
         let usual = if self.overuses { 0.0 } else { PADDING_BPS.min(self.estimate) };
         let (mut pacing, mut padding) = ((PACING * self.estimate).max(usual), usual);
         if let Some(rate) = self.probe_rate() {
-            // What is left of the probe within a frame.
+            // The rest of the probe within a frame.
             let room = self.probes.front().zip(self.frame).map_or(rate, |((_, probe), frame)| {
                 let whole = probe.config().target_bytes().as_bytes_f64();
                 let packets = (probe.config().min_packet_count() + 1) as f64 * self.flow.full_size();

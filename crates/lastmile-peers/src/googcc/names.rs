@@ -22,7 +22,7 @@ pub(crate) use log_stat;
 
 pub use crate::bandwidth::{Bitrate, DataSize};
 
-/// What a deadline is for.
+/// The reason for a deadline.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Reason {
     #[default]
