@@ -258,6 +258,7 @@ fn what_cannot_be_evaluated_is_refused_with_its_reason() {
         (&["--scenario", &small, "--controllers", "tfrc+wishful"], &["wishful", "zbs"]),
         (&["--scenario", &small, "--controllers", "tfrc(speed=9)"], &["speed", "tfrc"]),
         (&["--scenario", &small, "--controllers", "tfrc,tfrc"], &["names tfrc twice"]),
+        (&["--scenario", &small, "--controllers", "tfrc", "--from=-1 s"], &["--from -1 s", "begins at 0 s"]),
         (
             &["--scenario", &small, "--controllers", "vtp,vtp(hold=areas)"],
             &["one controller twice: vtp and vtp(hold=areas) are the same"],

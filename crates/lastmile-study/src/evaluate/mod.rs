@@ -124,6 +124,9 @@ impl Evaluation {
     /// # Errors
     /// A scenario, a controller, a stream or a variant cannot be.
     pub fn new(request: &Request) -> Result<Evaluation> {
+        if request.from < Span::ZERO {
+            return Err(Error::Input(format!("--from {}: a run begins at 0 s", request.from)));
+        }
         let contenders = contenders(request.controllers.as_deref(), &request.guests)?;
         let variants = Variants::new(request.queue.as_deref(), request.loss, request.jitter)?;
         let is_suite = request.scenarios.is_empty();
