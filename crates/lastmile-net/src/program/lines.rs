@@ -161,7 +161,6 @@ pub(super) struct Wishes {
     /// In bit/s; zero before the first answer.
     rate: f64,
     pacing: Option<f64>,
-    even: bool,
     window: Option<f64>,
     padding: f64,
     keep_probing: bool,
@@ -215,7 +214,6 @@ impl Wishes {
             match key.as_str() {
                 "rate_bps" => self.rate = number(value, 1.0, MOST)?,
                 "pacing_bps" => self.pacing = some(1.0, MOST)?,
-                "even" => self.even = flag()?,
                 "window_bytes" => self.window = some(1.0, MOST)?,
                 "padding_bps" => self.padding = some(0.0, MOST)?.unwrap_or(0.0),
                 "keep_probing" => self.keep_probing = flag()?,
@@ -259,7 +257,6 @@ impl Wishes {
         let pacing = self.pacing.map_or(target, |pacing| Rate::ip((pacing as u64).max(min)));
         Output {
             pacing,
-            even: self.even,
             window: self.window.map(|window| Bytes(window as u64)),
             padding: Rate::ip((self.padding as u64).min(max)),
             keep_probing: self.keep_probing,

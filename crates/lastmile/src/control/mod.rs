@@ -48,8 +48,6 @@ pub struct Output {
     /// Rate at which the pacer may release packets. For moments it may be below the target, as in a test of the rate, where a new target would
     /// cost an encoder more than frames that wait.
     pub pacing: Rate,
-    /// Packets leave evenly behind a pause of the sources too: a burst of the time that was not used would be a queue (RFC 9331, section 4.3).
-    pub even: bool,
     /// Bytes that may be in flight, where the scheme limits them: the pacer releases nothing beyond.
     pub window: Option<Bytes>,
     /// Rate to fill up to with padding while sources make less.
@@ -66,16 +64,7 @@ impl Output {
     /// One rate for sources and pacer, and nothing else.
     pub fn rate(rate: Rate) -> Output {
         let padding = Rate::ip(0);
-        Output {
-            target: rate,
-            pacing: rate,
-            even: false,
-            window: None,
-            padding,
-            keep_probing: false,
-            rtt: None,
-            round: 0,
-        }
+        Output { target: rate, pacing: rate, window: None, padding, keep_probing: false, rtt: None, round: 0 }
     }
 }
 

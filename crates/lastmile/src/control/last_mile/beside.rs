@@ -16,7 +16,7 @@ const DRAINS: f64 = 0.85;
 /// Two such losses within so many seconds: behind delays of more than so long.
 const LOSSES_WITHIN_S: f64 = 40.0;
 const LONG_DELAY_S: f64 = 0.08;
-/// One of them is enough if the queue falls to that part within so many seconds, and this flow did nothing for it.
+/// One of them is enough if the standing queue falls to that part within so many seconds, and this flow did nothing for it.
 const FALLS: f64 = 0.6;
 const FALLS_WITHIN_S: f64 = 2.0;
 /// Part of the window that a loss leaves, and packets by which it grows in a round trip.
@@ -107,7 +107,7 @@ impl Lastmile {
         let Seen { now, queue, target, slow, .. } = *seen;
         if self.beside.overflow > 0.0 {
             let at = self.beside.foreign.map_or(f64::NEG_INFINITY, |foreign| foreign.1);
-            let steady = matches!(self.phase, Phase::Track | Phase::Dip { .. }) && self.last_cut < at;
+            let steady = self.phase == Phase::Track && self.last_cut < at;
             if !steady || now - at > FALLS_WITHIN_S {
                 self.beside.overflow = 0.0;
             } else if queue < FALLS * self.beside.overflow {
@@ -143,8 +143,8 @@ impl Lastmile {
     pub(super) fn overflowed_by_others(&mut self, sent_at: Time) {
         let now = self.now();
         let is_own = self.growth > 0.0 || now - self.last_cut < 1.0 || self.losses.is_link();
-        let steady = matches!(self.phase, Phase::Track | Phase::Dip { .. });
-        if !self.config.compete || !steady || is_own || self.arrivals.last_queue() < LONG_DELAY_S {
+        let queue = self.arrivals.standing_queue(super::OVERLOAD_S);
+        if !self.config.compete || self.phase != Phase::Track || is_own || queue < LONG_DELAY_S {
             return;
         }
         let before = self.beside.foreign;
@@ -153,7 +153,7 @@ impl Lastmile {
         }
         let count = before.filter(|before| now - before.1 < LOSSES_WITHIN_S).map_or(0, |before| before.2) + 1;
         self.beside.foreign = Some((self.flow.now(), now, count));
-        self.beside.overflow = self.arrivals.last_queue();
+        self.beside.overflow = queue;
         if count >= 2 {
             self.join(now, self.rate.max(self.received(super::SLOW)));
         }

@@ -1,14 +1,17 @@
 //! Lastmile: a rate that keeps a short queue, a share beside TCP, and losses that count only if they go with the rate.
 //!
 //! Each flow keeps a standing queue that depends on its rate, so that equal queues are equal rates and fairness needs no loss. The parts
-//! stand in files of their own: `arrivals.rs` (queue and receive rates), `losses.rs`, `marks.rs`, `beside.rs` (TCP's company) and
-//! `phases.rs` (the state machine). `docs/controller.md` has its diagram, and the experiment behind each constant.
+//! stand in files of their own: `arrivals.rs` (queue and receive rates), `losses.rs`, `marks.rs`, `beside.rs` (TCP's company), `sources.rs` (the
+//! encoder's target, padding) and `phases.rs` (the state machine). `docs/controller.md` has its diagram, and the experiment behind each constant.
 
 mod arrivals;
 mod beside;
 mod losses;
 mod marks;
 mod phases;
+mod sources;
+#[cfg(test)]
+mod tests;
 
 use arrivals::Arrivals;
 use beside::Beside;
@@ -73,21 +76,14 @@ const SCALE_RECOVERY: f64 = 0.03;
 /// Where losses seem to be the link's, a longer delay to keep than these seconds is halved, at most down to them: PIE drops packets of a queue
 /// of 15 ms (RFC 8033), whatever one flow of several does.
 const SPARED_S: f64 = 0.012;
+/// Pacing over target while marks of L4S steer: their queue is shorter than what more headroom makes of a frame.
+const STEERED: f64 = 1.06;
 /// A share of losses that takes off from the rate, and bounds on it.
 const CUTS: f64 = 0.01;
 const CUT: (f64, f64) = (0.03, 0.3);
 
+/// No rate is known at which packets were lost.
 const NO_CEILING: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
-
-const LIMITED_S: f64 = 0.5;
-
-/// The encoder's target goes by that part in a second, while it is that close to the rate.
-const SLEW: f64 = 0.07;
-const CLOSE: f64 = 0.25;
-/// Backlog of the pacer beyond a frame goes in so many seconds, by a target that is lower by up to that part.
-const FRAME_S: f64 = 0.03;
-const BACKLOG_S: f64 = 0.6;
-const MOST_LESS: f64 = 0.2;
 
 /// The path as feedback shows it. Times are seconds, rates bytes a second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,7 +139,7 @@ pub struct Lastmile {
     empty_since: f64,
     /// Rate that would suit the sources, bytes a second.
     desired: f64,
-    /// Share of packets of the last [`LIMITED_S`] or so that left while the sources had no more.
+    /// Share of packets of late that left while the sources had no more.
     limited: f64,
     /// Filled up with padding until then.
     padding_until: f64,
@@ -262,45 +258,14 @@ impl Lastmile {
         }
     }
 
+    fn halve(&mut self, rate: f64) {
+        self.set(rate / 2.0);
+        self.settle(self.now());
+    }
+
     /// The rate was lowered: growth begins anew.
     fn settle(&mut self, now: f64) {
         (self.last_cut, self.growth, self.empty_since) = (now, 0.0, f64::INFINITY);
-    }
-
-    /// The encoder's target follows the rate, slowly where the law moves it by little: to an encoder an abrupt change is a burst of frames
-    /// (RFC 8593, section 5.1), and a small difference waits for the pacer meanwhile.
-    fn encode(&mut self) {
-        let moves_little = match self.phase {
-            Phase::Track | Phase::Dip { .. } => self.growth == 0.0 && !self.marks.steer(self.seen.now),
-            Phase::Drain(_) => true,
-            _ => false,
-        };
-        let waits = self.backlog / self.rate.max(1.0) - FRAME_S;
-        let wanted = self.rate * (1.0 - (waits / BACKLOG_S).clamp(0.0, MOST_LESS));
-        let (slow, ratio) = (1.0 + SLEW * self.seen.dt, wanted / self.encoder);
-        let is_close = (1.0 - CLOSE..=1.0 + CLOSE).contains(&ratio);
-        self.encoder = match moves_little && is_close {
-            true => wanted.clamp(self.encoder / slow, self.encoder * slow),
-            false => wanted,
-        };
-    }
-
-    /// An application that does not fill the rate, but could use more than is known to pass, is helped by padding: now and then for a second.
-    fn pad(&mut self, seen: &Seen) {
-        const EVERY_S: f64 = 3.0;
-        const LENGTH_S: f64 = 1.0;
-        let is_calm = matches!(self.phase, Phase::Start | Phase::Track) && seen.law_queue < seen.target;
-        if seen.now < self.padding_until {
-            if !is_calm {
-                self.padding_until = seen.now;
-            }
-        } else if self.limited > 0.9
-            && self.rate < self.desired
-            && is_calm
-            && seen.now >= self.padding_until + EVERY_S
-        {
-            self.padding_until = seen.now + LENGTH_S;
-        }
     }
 }
 
@@ -367,10 +332,7 @@ impl RateController for Lastmile {
                 self.congested(sent_at);
             }
         }
-        if arrived > 0 {
-            let share = f64::from(limited) / f64::from(arrived);
-            self.limited += (share - self.limited) * ((now - self.seen.now) / LIMITED_S).clamp(0.0, 1.0);
-        }
+        self.count_limited(now, arrived, limited);
         if heard {
             self.update();
             self.encode();
@@ -399,8 +361,8 @@ impl RateController for Lastmile {
                 self.settle(self.now());
             }
             Signal::Backlog { bytes } => self.backlog = bytes.0 as f64,
-            Signal::PersistentCongestion => self.set(self.rate / 2.0),
-            Signal::Excess { trips: true, .. } => self.set(self.received(SLOW) / 2.0),
+            Signal::PersistentCongestion => self.halve(self.rate),
+            Signal::Excess { trips: true, .. } => self.halve(self.received(SLOW)),
             _ => {}
         }
     }
@@ -412,7 +374,7 @@ impl RateController for Lastmile {
 
     fn on_timeout(&mut self, now: Time) {
         if self.flow.is_overdue(now) {
-            self.set(self.rate / 2.0);
+            self.halve(self.rate);
             self.encoder = self.rate;
             self.flow.no_feedback(self.rtt, self.rate);
         }
@@ -429,12 +391,9 @@ impl RateController for Lastmile {
             let seconds = self.config.window * (self.control_time(self.min_rtt.min(rtt)) + self.target());
             Bytes((self.rate * seconds + 4.0 * self.flow.full_size()).min(1e15) as u64)
         });
-        // A queue of L4S is shorter than what headroom makes of a frame.
-        let usual = if self.marks.steer(self.now()) { 1.0 } else { self.config.pacing };
+        let usual = if self.marks.steer(self.now()) { STEERED } else { self.config.pacing };
         let pacing = self.flow.rate(self.rate * self.phase.pacing(usual));
-        let output =
-            Output { pacing, even: self.marks.are_scalable(), window, padding, ..Output::rate(target) };
-        self.losses.hold(self.flow.now(), output)
+        self.losses.hold(self.flow.now(), Output { pacing, window, padding, ..Output::rate(target) })
     }
 
     fn telemetry(&self, visitor: &mut dyn Visitor) {

@@ -96,16 +96,20 @@ impl Lastmile {
         self.losses.age(seen.dt);
         self.pad(&seen);
         let marks = self.marks.reduction(seen.now, seen.control_time, seen.law_queue);
+        // A source that fills the rate shows by its arrivals what the path carries.
+        let overshot = !self.is_limited() && self.rate > OVERSHOT * seen.fast;
+        if marks.is_some() {
+            self.marked_at = if overshot { seen.fast } else { self.rate };
+        }
         if self.joins(&seen) {
             return;
         }
-        if let Some(part) = marks.filter(|_| matches!(self.phase, Phase::Start | Phase::Track)) {
+        if let Some(part) = marks.filter(|_| self.is_steered()) {
             self.end_start();
-            // A source that fills the rate shows by its arrivals what the path carries.
-            let carried = if self.limited < 0.5 { OVERSHOT * seen.fast } else { f64::INFINITY };
-            let rate = self.rate.min(carried);
-            self.marked_at = rate;
-            self.set(part * rate);
+            if seen.queue > too_long(&seen) {
+                return self.begin_drain(&seen, seen.fast.min(self.rate));
+            }
+            self.set(if overshot { RESUME * seen.fast } else { part * self.rate });
             self.settle(seen.now);
             return;
         }
@@ -118,6 +122,11 @@ impl Lastmile {
             Phase::Beside => self.compete(&seen),
             Phase::Withdraw { until, window, queue } => self.withdraw(&seen, until, window, queue),
         }
+    }
+
+    /// Marks steer the rate: a queue that drains and others' company have laws of their own.
+    fn is_steered(&self) -> bool {
+        matches!(self.phase, Phase::Start | Phase::Track | Phase::Dip { .. })
     }
 
     fn end_start(&mut self) {
@@ -179,7 +188,7 @@ impl Lastmile {
         let change = GAIN * (error / base_time) * (dt / pull) - DERIVATIVE_GAIN * law_rise / base_time;
         let rate = self.rate * libm::exp(change.clamp(CHANGE.0, CHANGE.1) + self.growth * dt / t);
         // Sources that make less, and no padding in their place, are no evidence for more.
-        let is_shown = self.limited < 0.5 || now < self.padding_until;
+        let is_shown = !self.is_limited() || now < self.padding_until;
         let most = if is_shown { most } else { 0.0 };
         self.set(rate.min((MOST * seen.slow).min(most).max(self.rate)));
         if now > self.next_dip && self.growth == 0.0 {

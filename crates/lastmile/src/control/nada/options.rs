@@ -23,6 +23,8 @@ crate::options! {
         rmin: Option<Rate> [Rate::ip(0)..=Rate::ip(10_000_000_000)] = None, "RFC 8698, section 4.3: RMIN, 0 without knowledge";
         /// The sources' highest rate; nothing for the setting's and theirs, or 3 Mbit/s where they have none
         rmax: Option<Rate> [Rate::ip(1_000)..=Rate::ip(10_000_000_000)] = None, "RFC 8698, section 4.3: RMAX, 3 Mbit/s without knowledge";
+        /// Most of the congestion signal
+        xmax: Span [Span::from_millis(1)..=Span::from_micros(3_276_700)] = Span::from_millis(500), "the authors' ns3-rmcat; RFC 8698, section 5.3, can carry 3.28 s";
         /// Congestion signal at the highest rate
         xref: Span [Span::from_micros(1)..=Span::from_secs(1)] = Span::from_millis(10), "RFC 8698, table 2: XREF";
         /// Gain of the gradual update

@@ -9,8 +9,6 @@ use crate::time::{Owd, Span, Time};
 
 /// Samples of the minimum filter (section 5.1.1).
 const TAPS: usize = 15;
-/// The largest signal that a report can carry, in seconds: 15 bits of 100 us (section 5.3).
-const X_MAX: f64 = 3.2767;
 /// Parts of the log and of the base delay's time.
 const SLOTS: usize = 16;
 
@@ -226,14 +224,14 @@ impl Receiver {
             (packets, lost, marked) = (packets + slot.packets, lost + slot.lost, marked + slot.marked);
             longest = longest.max(slot.longest - base);
         }
-        let NadaConfig { alpha, dmark, dloss, pmrref, plrref, .. } = self.config;
+        let NadaConfig { xmax, alpha, dmark, dloss, pmrref, plrref, .. } = self.config;
         // (10)
         let smooth = |count: f64, before: f64| alpha * count / packets.max(1.0) + (1.0 - alpha) * before;
         (self.p_loss, self.p_mark) = (smooth(lost, self.p_loss), smooth(marked, self.p_mark));
         // (2)
         let (mark, loss) = (self.p_mark / pmrref, self.p_loss / plrref);
         let penalty = dmark.as_secs_f64() * mark * mark + dloss.as_secs_f64() * loss * loss;
-        let x_curr = (self.warped(self.delays.queueing()) + penalty).min(X_MAX);
+        let x_curr = (self.warped(self.delays.queueing()) + penalty).min(xmax.as_secs_f64());
         // [4.2], and marks: by section 4 any congestion ends the ramp-up.
         let ramping = lost == 0.0 && marked == 0.0 && longest < self.config.qeps.as_secs_f64();
         NadaReport { x_curr, ramping, r_recv: self.r_recv }

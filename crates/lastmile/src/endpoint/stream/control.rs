@@ -27,9 +27,9 @@ const LATER: u64 = 3;
 const PROBE_AFTER: Span = Span::from_secs(1);
 /// Padding that is owed, or was sent ahead, at most.
 const OWED: Span = Span::from_millis(100);
-/// Time that a held-up sender may catch up, and where packets are to leave evenly.
+/// Delay of this host that its pacer makes good, at most. A pause of the source gives nothing: a burst of the time that was not used would be a
+/// queue (RFC 9331, section 4.3).
 const CREDIT: Span = Span::from_millis(10);
-const EVEN_CREDIT: Span = Span::from_millis(1);
 
 /// Knowledge of a packet that left.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -187,7 +187,7 @@ impl Control {
         let told = controller.output().target;
         Control {
             controller,
-            pacer: Pacer::new(CREDIT),
+            pacer: Pacer::new(Span::ZERO),
             min_rate: None,
             opening: None,
             ceiling: None,
@@ -221,10 +221,9 @@ impl Control {
         }
     }
 
-    /// The rate of the pacer, which is told of the credit that it may give.
-    pub(super) fn pace(&mut self) -> Rate {
-        self.pacer.allow(if self.controller.output().even { EVEN_CREDIT } else { CREDIT });
-        self.rates().1
+    /// The pacer may make good so much delay of this host.
+    pub(super) fn make_good(&mut self, late: Span) {
+        self.pacer.allow(late.min(CREDIT));
     }
 
     /// The rates of the source and of the pacer.

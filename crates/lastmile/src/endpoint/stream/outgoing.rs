@@ -20,8 +20,8 @@ use crate::wire::{
 const ANSWERED: usize = 60;
 /// Packets of a train that a controller asks for: more are not sent.
 const MAX_TRAIN: u16 = 16;
-/// The longest time between two of them: media waits behind a train.
-const MAX_GAP: Span = Span::from_millis(50);
+/// The longest time that their gaps may take: media waits behind a train.
+const MAX_TRAIN_TIME: Span = Span::from_millis(250);
 
 impl Sender {
     fn overhead(&self) -> Bytes {
@@ -51,9 +51,10 @@ impl Sender {
             match action {
                 Action::PacketSize(size) => self.frames.resize(possible(size)),
                 Action::Probe { packets, size, gap } => {
-                    let gap = gap.unwrap_or(Span::ZERO).clamp(Span::ZERO, MAX_GAP);
-                    control.train =
-                        Some(Train { packets: packets.min(MAX_TRAIN), size: possible(size), gap });
+                    let packets = packets.min(MAX_TRAIN);
+                    let most = MAX_TRAIN_TIME / i64::from(packets.max(1));
+                    let gap = gap.unwrap_or(Span::ZERO).clamp(Span::ZERO, most);
+                    control.train = Some(Train { packets, size: possible(size), gap });
                 }
                 Action::ForgetLosses => control.history = !control.history,
                 Action::KeyFrame => self.frames.key_frame(),
@@ -99,6 +100,7 @@ impl Sender {
         control.app_limited = (most < target || self.frames.lack()) && control.fills_up_to() < target;
         let waits = self.frames.waiting() > 0;
         control.signals.frame(now, waits, &mut *control.controller);
+        control.make_good(now - at);
         self.tell_backlog(now);
         self.release(now.max(at), next);
         self.pad(now.max(at), next, next - at);
@@ -113,7 +115,9 @@ impl Sender {
 
     /// Feedback came: what a window held back may leave.
     pub(super) fn go_on(&mut self, now: Time) {
-        if self.started && !self.ended() && self.control.as_ref().is_some_and(Control::has_window) {
+        let sends = self.started && !self.ended();
+        if let Some(control) = self.control.as_mut().filter(|control| sends && control.has_window()) {
+            control.make_good(Span::ZERO);
             self.release(now, self.frames.next);
         }
     }
@@ -126,7 +130,7 @@ impl Sender {
         let mut due = control.padding_due(time, size);
         while due >= size && self.frames.waiting() == 0 {
             let Some(control) = &mut self.control else { return };
-            let pacing = control.pace();
+            let pacing = control.rates().1;
             let at = control.ready(from, pacing).max(control.window_opens(from, size));
             if at >= until {
                 return;
@@ -135,7 +139,7 @@ impl Sender {
                 return self.end(from, End::ByteLimit);
             }
             let Some(control) = &mut self.control else { return };
-            control.pacer.release(from, size, pacing);
+            control.pacer.release(at, size, pacing);
             let id = control.planned(at, size, ecn, PacketClass::Padding);
             self.sent.padding += 1;
             self.sent.padding_bytes += size;
@@ -150,7 +154,7 @@ impl Sender {
         let until = until.max(from + Span::from_nanos(1));
         while self.frames.waiting() > 0 {
             let Some(control) = &mut self.control else { return };
-            let pacing = control.pace();
+            let pacing = control.rates().1;
             let train = control.train.filter(|train| self.frames.begins(train.size.0));
             let bytes = train.map_or(self.frames.next_size(), |train| train.size * train.packets.into());
             let first = control.ready(from, pacing).max(control.window_opens(from, bytes));
@@ -174,7 +178,7 @@ impl Sender {
                     return self.end(from, End::ByteLimit);
                 }
                 let Some(control) = &mut self.control else { return };
-                control.pacer.release(from, Bytes(packet.size), pacing);
+                control.pacer.release(due, Bytes(packet.size), pacing);
                 let id = control.planned(due, Bytes(packet.size), self.config.ecn, class);
                 self.send_packet(due, TransmitId(id + 1), &packet, MEDIA);
             }
@@ -230,7 +234,7 @@ impl Sender {
         let size = Bytes(packet.len() as u64) + overhead;
         let mut id = TransmitId::UNTRACKED;
         if let (Some(control), Some(pacing)) = (&mut self.control, pacing) {
-            control.pacer.release(now, size, pacing);
+            control.pacer.release(due, size, pacing);
             id = TransmitId(control.planned(due, size, ecn, PacketClass::Rtx) + 1);
         }
         self.sent.retransmitted += 1;

@@ -1,0 +1,130 @@
+//! The state machine, told of paths that are made up.
+
+use super::*;
+use crate::control::LostBy;
+use crate::node::Ecn;
+
+/// Feedback every 50 ms of packets that left evenly, with a round-trip time of 20 ms and the queue.
+struct Told {
+    controller: Lastmile,
+    now: Time,
+    id: u64,
+}
+
+/// Fates of the packets that one message tells of.
+#[derive(Clone, Copy)]
+struct Fates {
+    /// Queueing delay of all but the last, and of that, in milliseconds.
+    queue: (i64, i64),
+    ecn: Ecn,
+    /// One behind the last is lost.
+    loses: bool,
+}
+
+const SHORT: Fates = Fates { queue: (0, 0), ecn: Ecn::Ect1, loses: false };
+const EVERY: Span = Span::from_millis(50);
+
+impl Told {
+    /// A flow over a path that brings 4 Mbit/s, after some seconds.
+    fn tracking() -> Told {
+        let setting =
+            Setting { start: Some(Rate::ip(4_000_000)), max: Rate::ip(8_000_000), ..Setting::default() };
+        let controller = Lastmile::new(LastmileConfig::default(), &setting);
+        let mut told = Told { controller, now: Time::ZERO + Span::from_secs(1), id: 0 };
+        // A first queue ends the start.
+        (0..4).for_each(|_| told.of(SHORT));
+        told.of(Fates { queue: (25, 25), ..SHORT });
+        (0..60).for_each(|_| told.of(SHORT));
+        assert_eq!(told.phase(), "track");
+        told
+    }
+
+    fn phase(&self) -> &'static str {
+        self.controller.phase.name()
+    }
+
+    /// The next message.
+    fn of(&mut self, fates: Fates) {
+        const PACKETS: i64 = 20;
+        let sent =
+            |id, k| Sent { ecn: Ecn::Ect1, ..Sent::media(id, Bytes(1250), self.now + EVERY / PACKETS * k) };
+        let mut reports = Vec::new();
+        for k in 0..PACKETS {
+            let sent = sent(self.id + k as u64, k);
+            let queue = Span::from_millis(if k + 1 == PACKETS { fates.queue.1 } else { fates.queue.0 });
+            let at = Some((sent.at + Span::from_millis(10) + queue).as_receiver());
+            reports.push(Report { sent, fate: Fate::Arrived { at, ecn: fates.ecn } });
+        }
+        if fates.loses {
+            let sent = sent(self.id + PACKETS as u64, PACKETS);
+            reports.push(Report { sent, fate: Fate::lost(LostBy::Gap) });
+        }
+        self.id += reports.len() as u64;
+        reports.iter().for_each(|report| self.controller.on_sent(report.sent.at, &report.sent));
+        self.now += EVERY;
+        let now = self.now + Span::from_millis(20 + fates.queue.1);
+        self.controller.on_feedback(now, &mut Feedback::exact(&mut reports, Some(now.as_receiver())));
+    }
+}
+
+/// A queue of 120 ms that overflows and is half as long a moment later, though this flow sends on: somebody else answered the loss.
+#[test]
+fn an_overflow_that_others_answer_is_company() {
+    let mut told = Told::tracking();
+    told.of(Fates { queue: (120, 120), loses: true, ..SHORT });
+    told.of(Fates { queue: (60, 60), ..SHORT });
+    assert_eq!(told.phase(), "drain", "a queue that stood for 50 ms before the loss was no company's");
+    let mut told = Told::tracking();
+    // Longer than the law drains at once: it grew within a message.
+    told.controller.config.packets = 100.0;
+    (0..4).for_each(|_| told.of(Fates { queue: (120, 120), ..SHORT }));
+    assert_eq!(told.phase(), "track");
+    told.of(Fates { queue: (125, 125), loses: true, ..SHORT });
+    told.of(Fates { queue: (60, 60), ..SHORT });
+    assert_eq!(told.phase(), "beside");
+}
+
+/// The same, but that one packet alone waited for long.
+#[test]
+fn a_spike_before_a_loss_is_no_company() {
+    let mut told = Told::tracking();
+    told.of(Fates { queue: (0, 120), loses: true, ..SHORT });
+    (0..40).for_each(|_| {
+        told.of(SHORT);
+        assert_ne!(told.phase(), "beside");
+    });
+}
+
+/// By hand: 4 Mbit/s came, which is 500 kB/s, and 95 % of it are 475.
+#[test]
+fn marks_behind_an_overshoot_fall_back_to_what_came() {
+    let marked = Fates { ecn: Ecn::Ce, ..SHORT };
+    for (queue, phase) in [(0, "track"), (60, "drain")] {
+        let mut told = Told::tracking();
+        // A steady rate at first: of a round of two messages one is marked, and alpha, 0.5 / 16, takes off half of itself.
+        told.controller.rate = 500e3;
+        told.of(marked);
+        assert_eq!(told.controller.rate, 500e3 * (1.0 - 1.0 / 64.0));
+        (0..4).for_each(|_| told.of(SHORT));
+        told.controller.rate = 750e3;
+        // A round is two messages.
+        (0..2).for_each(|_| told.of(Fates { queue: (queue, queue), ..marked }));
+        let Lastmile { rate, marked_at, .. } = told.controller;
+        assert_eq!(told.phase(), phase);
+        assert!(marked_at < 520e3, "{marked_at}");
+        assert!(rate < 490e3, "{rate}");
+    }
+}
+
+/// Half of the packets left while the sources had no more: padding, and no growth without it.
+#[test]
+fn sources_of_half_the_rate_are_helped_by_padding() {
+    let mut told = Told::tracking();
+    for (limited, pads) in [(0.4, false), (0.6, true)] {
+        told.controller.limited = limited;
+        told.controller.seen.law_queue = 0.0;
+        let seen = told.controller.seen;
+        told.controller.pad(&seen);
+        assert_eq!((told.controller.is_limited(), told.controller.padding_until > seen.now), (pads, pads));
+    }
+}
