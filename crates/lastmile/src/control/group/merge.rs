@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::super::{Report, Sent, arrival_order};
 use crate::time::{Span, Time};
 
-/// Packets whose fates are waited for at most.
-const MOST: usize = 65_536;
+/// Packets whose fates are waited for at most: 100 Mbit/s for more than a second.
+const MOST: usize = 16_384;
 
 /// Packets of a group since the first whose fate was not told, and fates that came too late for their places.
 #[derive(Clone, Debug, Default)]

@@ -175,16 +175,14 @@ impl Group {
         active.max_by(|&a, &b| self.share(a, target).total_cmp(&self.share(b, target)).then(b.cmp(&a)))
     }
 
-    /// Tells the controller what the sources of all streams that send can use.
+    /// Tells the controller the rates that the sources of all streams that send can use.
     fn demand(&mut self) {
-        let mut sums = [0_u64; 3];
-        for demand in self.active().filter_map(|stream| stream.demand) {
-            sums.iter_mut()
-                .zip(demand)
-                .for_each(|(sum, rate)| *sum = sum.saturating_add(rate.bits_per_second()));
+        let demands = self.active().filter_map(|stream| stream.demand);
+        let add = |a: Rate, b: Rate| Rate::ip(a.bits_per_second().saturating_add(b.bits_per_second()));
+        let sums = demands.reduce(|[a, b, c], [d, e, f]| [add(a, d), add(b, e), add(c, f)]);
+        if let Some([min, desired, max]) = sums {
+            self.controller.on_signal(self.now, Signal::Demand { min, desired, max });
         }
-        let [min, desired, max] = sums.map(Rate::ip);
-        self.controller.on_signal(self.now, Signal::Demand { min, desired, max });
     }
 
     fn on_signal(&mut self, place: usize, signal: Signal) {
@@ -201,6 +199,8 @@ impl Group {
                 stream.idle = true;
                 if self.active().next().is_none() {
                     self.controller.on_signal(now, signal);
+                } else {
+                    self.demand();
                 }
             }
             Signal::Resume => {
@@ -208,6 +208,7 @@ impl Group {
                 if rests {
                     self.controller.on_signal(now, signal);
                 }
+                self.demand();
             }
             Signal::Backlog { bytes } => {
                 stream.backlog = bytes;

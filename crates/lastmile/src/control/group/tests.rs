@@ -100,7 +100,9 @@ fn a_target_is_divided_among_streams_that_send() {
     // The second rests, and goes on; the third is silent for more than a second.
     streams[1].on_signal(at(500), Signal::Idle);
     assert_eq!(targets(&streams)[0], 900);
+    assert_eq!(told.lock().unwrap().signals.last(), Some(&demand(700_000, 9_100_000)));
     streams[1].on_signal(at(600), Signal::Resume);
+    assert_eq!(told.lock().unwrap().signals.last(), Some(&demand(700_000, 18_100_000)));
     assert_eq!(targets(&streams), [700, 200, 100]);
     streams[0].on_sent(at(1_011), &Sent::media(0, Bytes(1_000), at(1_011)));
     streams[1].on_sent(at(1_011), &Sent::media(0, Bytes(1_000), at(1_011)));
@@ -217,8 +219,12 @@ fn what_streams_tell_is_told_of_all_together() {
     let backlog = |bytes| Signal::Backlog { bytes: Bytes(bytes) };
     assert_eq!(tell(0, 1, backlog(300)), [backlog(300)]);
     assert_eq!(tell(1, 1, backlog(500)), [backlog(800)]);
-    assert_eq!((tell(0, 2, Signal::Idle), tell(1, 2, Signal::Idle)), (vec![], vec![Signal::Idle]));
-    assert_eq!((tell(1, 3, Signal::Resume), tell(0, 3, Signal::Resume)), (vec![Signal::Resume], vec![]));
+    let (one, both) = (demand(1_000, 2_000), demand(2_000, 4_000));
+    assert_eq!((tell(0, 2, Signal::Idle), tell(1, 2, Signal::Idle)), (vec![one], vec![Signal::Idle]));
+    assert_eq!(
+        (tell(1, 3, Signal::Resume), tell(0, 3, Signal::Resume)),
+        (vec![Signal::Resume, one], vec![both])
+    );
     assert_eq!(tell(1, 4, Signal::PersistentCongestion), [Signal::PersistentCongestion]);
     // A timer of all is seen to once.
     streams.iter_mut().for_each(|stream| stream.on_timeout(at(100)));

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::event::Decision;
+use super::flight::Flight;
 use super::receipts::{ReceiptClock, TICK};
 use super::signals::Signals;
 use super::summary::{Scheme, micros};
-use super::{MAX_AWAITED, nearest};
 use crate::classify::LossClass;
 use crate::control::{
     self, Fate, LossTruth, LostBy, PacketClass, RateController, Report, Source, Summary, arrival_order,
@@ -21,8 +21,6 @@ use crate::wire::{FeedbackBlock, SendTime, TfrcReport};
 
 /// RFC 8888 stamps arrivals in 1/1024 s.
 const RESOLUTION: Span = Span::from_nanos(976_563);
-/// A packet is lost once so many later ones arrived.
-const LATER: u64 = 3;
 /// With a full window a packet leaves all the same, so long after the last: if all in flight are lost, its feedback tells of them.
 const PROBE_AFTER: Span = Span::from_secs(1);
 /// Padding that is owed, or was sent ahead, at most.
@@ -31,92 +29,12 @@ const OWED: Span = Span::from_millis(100);
 /// queue (RFC 9331, section 4.3).
 const CREDIT: Span = Span::from_millis(10);
 
-/// Knowledge of a packet that left.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Known {
-    /// The driver has it, and has not told that it left.
-    Planned,
-    Nothing,
-    /// Feedback told of it and later ones, and not that it came.
-    Missing,
-    /// Feedback has just said that it came.
-    Came(Option<Time<Rx>>, Ecn),
-    /// The same, of one that was thought to be lost.
-    Late(Option<Time<Rx>>),
-    /// The controller was told that it came, or that it was lost.
-    Arrived,
-    Lost,
-}
-
-/// Bytes of packets whose fate is not known: what a window limits.
-#[derive(Clone, Copy, Debug, Default)]
-struct UnderWay {
-    /// Of packets that the driver has.
-    planned: Bytes,
-    /// Of packets that left.
-    left: Bytes,
-}
-
-impl UnderWay {
-    /// A packet is no longer awaited, of which that was known.
-    fn end(&mut self, size: Bytes, known: Known) {
-        match known {
-            Known::Planned => self.planned = self.planned.saturating_sub(size),
-            Known::Nothing | Known::Missing => self.left = self.left.saturating_sub(size),
-            _ => {}
-        }
-    }
-
-    fn all(&self) -> Bytes {
-        self.planned + self.left
-    }
-}
-
 /// Packets to measure with: their number, the size of each, and the time from one to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Train {
     pub(super) packets: u16,
     pub(super) size: Bytes,
     pub(super) gap: Span,
-}
-
-/// The packets of one stream in flight: the sequence number of the first, and the numbers that the controller has for them.
-#[derive(Debug, Default)]
-struct Numbers {
-    first: u64,
-    ids: VecDeque<u64>,
-}
-
-impl Numbers {
-    /// The controller's number of a packet.
-    fn id(&self, low: u16) -> Option<u64> {
-        let last = self.next().checked_sub(1)?;
-        let place = nearest(last, low)?.checked_sub(self.first)?;
-        self.ids.get(usize::try_from(place).ok()?).copied()
-    }
-
-    /// The sequence number of the next packet.
-    fn next(&self) -> u64 {
-        self.first + self.ids.len() as u64
-    }
-
-    /// The sequence number of a packet.
-    fn sequence(&self, id: u64) -> Option<u64> {
-        Some(self.first + self.ids.binary_search(&id).ok()? as u64)
-    }
-}
-
-/// The simulator's side channel, which knows packets of media by their sequence numbers.
-#[derive(Debug)]
-struct MediaTruth<'a>(&'a dyn LossTruth, &'a Numbers);
-
-impl LossTruth for MediaTruth<'_> {
-    fn cause(&self, id: u64) -> Option<LossClass> {
-        self.0.cause(self.1.sequence(id)?)
-    }
-    fn judged(&self, id: u64, class: LossClass) {
-        self.1.sequence(id).into_iter().for_each(|sequence| self.0.judged(sequence, class));
-    }
 }
 
 /// The controller, its pacer, and what is in flight.
@@ -137,12 +55,7 @@ pub(super) struct Control {
     /// The train that the controller asks for, and the number of trains sent.
     pub(super) train: Option<Train>,
     pub(super) trains: u32,
-    /// The packets of each stream, by their sequence numbers: of media, and of what is sent again.
-    numbers: [Numbers; 2],
-    /// The number of the first packet that is kept, and what is known of each from there on.
-    first: u64,
-    flight: VecDeque<(control::Sent, Known)>,
-    under_way: UnderWay,
+    flight: Flight,
     /// When the last packet was to leave.
     planned_at: Option<Time>,
     /// Bytes sent since padding was last thought of, and those that it owes, negative if it is ahead.
@@ -151,8 +64,6 @@ pub(super) struct Control {
     /// Time between feedback messages that the controller asks for.
     pub(super) feedback_every: Option<Span>,
     pub(super) signals: Signals,
-    /// The highest number that arrived.
-    highest: Option<u64>,
     reports: Vec<Report>,
     /// The places of its arrivals, by their times, where these are not in the order of sending.
     order: Vec<u32>,
@@ -194,16 +105,12 @@ impl Control {
             app_limited: false,
             train: None,
             trains: 0,
-            numbers: Default::default(),
-            first: 0,
-            flight: VecDeque::new(),
-            under_way: UnderWay::default(),
+            flight: Flight::default(),
             planned_at: None,
             since_padding: Bytes::ZERO,
             owed: 0,
             feedback_every: None,
             signals: Signals::default(),
-            highest: None,
             reports: Vec::new(),
             order: Vec::new(),
             receipts: ReceiptClock::default(),
@@ -231,7 +138,7 @@ impl Control {
         let control::Output { target, pacing, .. } = self.controller.output();
         let at_least = |rate: Rate, least: Option<Rate>| least.filter(|least| *least > rate).unwrap_or(rate);
         let pacing = at_least(self.below(pacing), self.min_rate);
-        let follows = self.numbers[0].next().saturating_sub(1) as usize;
+        let follows = self.flight.next_media().saturating_sub(1) as usize;
         let opening = self.opening.and_then(|rates| rates.get(follows).copied());
         (at_least(self.below(target), self.min_rate), at_least(pacing, opening))
     }
@@ -275,37 +182,22 @@ impl Control {
 
     /// A packet was given to the driver, to leave at that time. Its number.
     pub(super) fn planned(&mut self, at: Time, size: Bytes, ecn: Ecn, class: PacketClass) -> u64 {
-        let id = self.first + self.flight.len() as u64;
         let stream = u32::from(class == PacketClass::Rtx);
         let app_limited = self.app_limited;
-        let sent = control::Sent { stream, class, ecn, app_limited, ..control::Sent::media(id, size, at) };
-        self.flight.push_back((sent, Known::Planned));
-        self.under_way.planned += size;
         self.since_padding += size;
         self.planned_at = Some(at);
-        if self.flight.len() > MAX_AWAITED {
-            self.forget_first();
-        }
-        let numbers = &mut self.numbers[stream as usize];
-        numbers.ids.push_back(id);
-        while numbers.ids.front().is_some_and(|id| *id < self.first) {
-            numbers.ids.pop_front();
-            numbers.first += 1;
-        }
-        id
-    }
-
-    /// Forgets the oldest packet.
-    fn forget_first(&mut self) {
-        if let Some((sent, known)) = self.flight.pop_front() {
-            self.under_way.end(sent.size, known);
-            self.first += 1;
-        }
+        self.flight.plan(control::Sent {
+            stream,
+            class,
+            ecn,
+            app_limited,
+            ..control::Sent::media(0, size, at)
+        })
     }
 
     /// When so many bytes may be sent by the window, not before `from`.
     pub(super) fn window_opens(&self, from: Time, size: Bytes) -> Time {
-        let under_way = self.under_way.all();
+        let (under_way, _) = self.flight.bytes();
         let fits = |window: Bytes| under_way == Bytes::ZERO || under_way + size <= window;
         match (self.controller.output().window, self.planned_at) {
             (Some(window), Some(last)) if !fits(window) => from.max(last + PROBE_AFTER),
@@ -320,7 +212,7 @@ impl Control {
 
     /// Bytes of packets that the driver has and that have not left.
     pub(super) fn planned_bytes(&self) -> Bytes {
-        self.under_way.planned
+        self.flight.bytes().1
     }
 
     /// Rate that padding fills up to.
@@ -346,15 +238,7 @@ impl Control {
 
     /// A packet really left.
     pub(super) fn left(&mut self, now: Time, id: u64, at: Time) {
-        let place = id.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
-        if let Some((sent, known)) = place.and_then(|place| self.flight.get_mut(place)) {
-            sent.at = at;
-            if *known == Known::Planned {
-                self.under_way.end(sent.size, *known);
-                self.under_way.left += sent.size;
-                *known = Known::Nothing;
-            }
-            sent.in_flight = self.under_way.left;
+        if let Some(sent) = self.flight.leave(id, at) {
             self.controller.on_sent(now, sent);
         }
     }
@@ -378,35 +262,14 @@ impl Control {
         let remote = Time::<Rx>::from_nanos(((u128::from(remote) * 1_000_000_000) >> 16) as u64);
         let (mut came, mut missing, mut coarse) = (false, false, false);
         for (low, told) in block.reports() {
-            let number = self.numbers[stream].id(low);
-            let place = number.and_then(|number| number.checked_sub(self.first)).map(|place| place as usize);
-            let (Some(number), Some((control::Sent { size, .. }, known))) =
-                (number, place.and_then(|place| self.flight.get_mut(place)))
-            else {
-                continue;
-            };
-            match (told.received, *known) {
-                (true, Known::Planned | Known::Nothing | Known::Missing | Known::Lost) => {
-                    self.under_way.end(*size, *known);
-                    let near = told.before_report().map(|ago| remote - ago);
-                    let fine = near.and_then(|near| self.receipts.refine((block.ssrc, low), near));
-                    (came, coarse) = (true, coarse || fine.is_none());
-                    let at = fine.or(near);
-                    if *known == Known::Lost {
-                        *known = Known::Late(at);
-                        continue;
-                    }
-                    self.highest = self.highest.max(Some(number));
-                    *known = Known::Came(at, told.ecn);
-                }
-                (false, Known::Nothing) => (missing, *known) = (true, Known::Missing),
-                // It did not leave, or nobody told that it did.
-                (false, Known::Planned) => {
-                    self.under_way.end(*size, *known);
-                    self.under_way.left += *size;
-                    (missing, *known) = (true, Known::Missing);
-                }
-                _ => {}
+            let Some(id) = self.flight.id(stream, low) else { continue };
+            if !told.received {
+                missing |= self.flight.misses(id);
+            } else if self.flight.awaits(id) {
+                let near = told.before_report().map(|ago| remote - ago);
+                let fine = near.and_then(|near| self.receipts.refine((block.ssrc, low), near));
+                (came, coarse) = (true, coarse || fine.is_none());
+                self.flight.came(id, fine.or(near), told.ecn);
             }
         }
         if !came && !missing {
@@ -417,44 +280,15 @@ impl Control {
             self.min_rate = None;
         }
         self.reports.clear();
-        let mut newest: Option<Time<Rx>> = None;
-        let (first, highest) = (self.first, self.highest.unwrap_or(0));
-        for (k, (sent, known)) in self.flight.iter_mut().enumerate() {
-            let number = first + k as u64;
-            let fate = match *known {
-                Known::Came(at, ecn) => {
-                    *known = Known::Arrived;
-                    newest = newest.max(at);
-                    Fate::Arrived { at, ecn }
-                }
-                Known::Late(at) => {
-                    *known = Known::Arrived;
-                    Fate::Late { at }
-                }
-                Known::Missing if number + LATER <= highest => {
-                    self.under_way.end(sent.size, *known);
-                    *known = Known::Lost;
-                    Fate::lost(LostBy::Gap)
-                }
-                // Those behind a hole are told of once it is known to be a loss: a classifier judges by the arrival that
-                // reveals it.
-                Known::Missing => break,
-                _ if number > highest => break,
-                _ => continue,
-            };
-            self.reports.push(Report { sent: *sent, fate });
-        }
-        // Feedback has left these packets behind: nothing more will be said of them.
-        let begin = self.numbers[stream].id(block.begin).filter(|_| stream == 0).unwrap_or(0);
-        let told = |known: &Known| !matches!(known, Known::Missing | Known::Came(..));
-        while self.first < begin.min(highest) && self.flight.front().is_some_and(|(_, known)| told(known)) {
-            self.forget_first();
+        let newest = self.flight.fates(&mut self.reports);
+        if let Some(begin) = self.flight.id(stream, block.begin).filter(|_| stream == 0) {
+            self.flight.left_behind(begin);
         }
         if !came && self.reports.is_empty() {
             return false;
         }
         arrival_order(&self.reports, &mut self.order);
-        let truth = self.truth.as_deref().map(|truth| MediaTruth(truth, &self.numbers[0]));
+        let truth = self.truth.as_deref().map(|truth| self.flight.truth(truth));
         let mut feedback = control::Feedback {
             reports: &mut self.reports,
             arrival_order: &self.order,
@@ -485,27 +319,22 @@ impl Control {
     /// A report of TFRC's receiver came. True if it tells of packets that were sent, and was asked for. This end knows better than the
     /// report's echo when its newest packet left.
     pub(super) fn on_report(&mut self, now: Time, report: &TfrcReport) -> bool {
-        let newer = |id: &u64| self.scheme.is_some() && self.highest.is_none_or(|before| *id > before);
-        let number = self.numbers[0].id(report.sequence).filter(newer);
-        let place = number.and_then(|number| number.checked_sub(self.first));
-        let known = place.and_then(|place| self.flight.get(usize::try_from(place).ok()?));
-        let (Some(number), Some(&(sent, _))) = (number, known) else { return false };
-        self.highest = Some(number);
+        if self.scheme.is_none() {
+            return false;
+        }
+        let Some((sent, before)) = self.flight.newest(report.sequence) else { return false };
         self.reports.clear();
         self.min_rate = None;
         // With times of receipt the fate of each packet is known; the receiver judges what lost them.
         let at = self.receipts.alone((report.source, report.sequence));
-        let media = &self.numbers[0];
-        let timed = self.flight.iter().take_while(|(sent, _)| sent.id < number).filter_map(|(sent, _)| {
-            let at = self.receipts.alone((report.source, media.sequence(sent.id)? as u16));
+        let timed = before.filter_map(|(sent, sequence)| {
+            let at = self.receipts.alone((report.source, sequence? as u16));
             let fate = at.map_or(Fate::lost(LostBy::Gap), Fate::arrived);
-            Some(Report { sent: *sent, fate })
+            Some(Report { sent, fate })
         });
         self.reports.extend(timed.filter(|_| at.is_some()));
         self.reports.push(Report { sent, fate: Fate::Arrived { at, ecn: Ecn::NotEct } });
-        while self.first <= number && !self.flight.is_empty() {
-            self.forget_first();
-        }
+        self.flight.forget(sent.id);
         let TfrcReport { received, over, loss_event_rate, .. } = *report;
         let mut feedback = control::Feedback {
             hold: report.delay,

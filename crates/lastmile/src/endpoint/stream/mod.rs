@@ -13,6 +13,7 @@ mod breaker;
 mod config;
 mod control;
 mod event;
+mod flight;
 mod frames;
 mod heard;
 mod missing;
