@@ -8,7 +8,7 @@ help:
 	@echo "make demo      build, then measure a path of known truth, with real packets"
 	@echo "make test      format, lints, docs, all tests, conformance, lab tests"
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
-	@echo "make paths     wrong numbers on random paths, with and without a warning (ARGS=... are passed on)"
+	@echo "make paths     wrong numbers on random paths, with and without a warning (ARGS=... are passed on; ten minutes)"
 	@echo "make league    rate controllers and rivals over eight suites of paths: target/league.html (ARGS=... are passed on; half an hour)"
 	@echo "make rivals    tests of the rivals' adapters (SCREAM_DIR=CHECKOUT for SCReAM's)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
@@ -76,7 +76,7 @@ league: setup
 rivals: setup
 	cargo test --locked -p lastmile-peers --features googcc,noq
 
-# Without ARGS: the tables of docs/validation.md, in three quarters of an hour.
+# Without ARGS: the tables of docs/validation.md. Eight minutes on two cores that are left alone (980 s of CPU time).
 paths: build
 ifdef ARGS
 	target/release/lastmile paths $(ARGS)

@@ -14,7 +14,7 @@ use lastmile::time::Time;
 use lastmile_sim::monitor::accounting::{NetworkOutcome, Watched};
 use lastmile_sim::monitor::series::SeriesPlan;
 use lastmile_sim::network::engine::Budget;
-use lastmile_sim::roles::{Ended, Found, Makers, Place, Running};
+use lastmile_sim::roles::{Ended, Found, Makers, Place, Running, Truths};
 use lastmile_sim::runs::{Hooks, Prepare, RunError};
 use lastmile_sim::scenario::{Attach, HostSpec, Scenario, build};
 
@@ -342,10 +342,11 @@ pub fn run(
     let mut run = LabRun { moved, ..lab.ran(&pump, lateness)? };
     let simulation = pump.watched().simulation();
     let own_clocks = false;
+    let truths = if stopped { Truths::None } else { Truths::All };
     // No host sends after the run's end: truths that need more time are unknown.
     let shortened = Scenario { duration: scenario.duration.min(run.end - Time::ZERO), ..scenario.clone() };
     let ended =
-        Ended { scenario: &shortened, simulation, events: &events, places: &places, own_clocks, stopped };
+        Ended { scenario: &shortened, simulation, events: &events, places: &places, own_clocks, truths };
     run.found = running.found(&ended)?;
     run.events = events;
     Ok(run)

@@ -3,6 +3,7 @@
 pub mod accounting;
 pub mod flows;
 mod path_meter;
+mod reach;
 pub mod sent;
 pub mod series;
 mod spare;

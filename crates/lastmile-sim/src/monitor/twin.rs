@@ -11,6 +11,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 
 use super::flows::counters;
+use super::reach::{Reach, silent};
 use super::spare;
 use crate::network::wlan::Medium;
 use crate::scenario::{RunError, Scenario, TrafficSpec, build};
@@ -34,6 +35,17 @@ pub struct TwinPath {
     pub ip_size: Bytes,
 }
 
+/// Truths that are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The path.
+    pub path: TwinPath,
+    /// The windows.
+    pub windows: Vec<(Time, Time)>,
+    /// True if the achievable rate is asked for too, which takes a twin more.
+    pub achievable: bool,
+}
+
 /// Truths of a path that crosses a WLAN, over one window. Rates are of IP packets of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedTruth {
@@ -44,8 +56,8 @@ pub struct SharedTruth {
     /// The rate that it would get alone without token buckets if each packet drew the shortest backoff and needed no retry; `None` where
     /// stations aggregate.
     pub shortest: Option<Rate>,
-    /// Its rate beside the others.
-    pub achievable: Rate,
+    /// Its rate beside the others, where it was asked for.
+    pub achievable: Option<Rate>,
     /// Spare rate of the path's WLANs; its links may have less.
     pub spare: Rate,
     /// True if `spare` is of the whole run behind its warm-up, 20 s at least, and not of the window: no more is known
@@ -87,92 +99,125 @@ fn nanos(span: Span) -> u64 {
     span.as_nanos().max(0) as u64
 }
 
-/// The truth of a path over each of these windows, from twins of the scenario.
+/// The truths over each window of each of these paths, from twins of the scenario. The paths share the twin without any added flow.
 ///
 /// # Errors
 /// If the scenario cannot be built, or its engine stops.
 pub fn shared_truths(
     scenario: &Scenario,
     seed: u64,
-    path: TwinPath,
-    windows: &[(Time, Time)],
-) -> Result<Vec<SharedTruth>, RunError> {
-    let aggregates = on_path(scenario, path).any(|wlan| scenario.wlans[wlan].config.ampdu.is_some());
-    let run_window = aggregates.then(|| spare::window(scenario));
-    let mut times: Vec<Time> = windows.iter().chain(&run_window).flat_map(|&(from, to)| [from, to]).collect();
+    wanted: &[Wanted],
+) -> Result<Vec<Vec<SharedTruth>>, RunError> {
+    let aggregates =
+        |path: TwinPath| on_path(scenario, path).any(|wlan| scenario.wlans[wlan].config.ampdu.is_some());
+    let run_window = wanted.iter().any(|wanted| aggregates(wanted.path)).then(|| spare::window(scenario));
+    let windows = wanted.iter().flat_map(|wanted| &wanted.windows).chain(&run_window);
+    let mut times: Vec<Time> = windows.flat_map(|&(from, to)| [from, to]).collect();
     times.sort_unstable();
     times.dedup();
-    let Some(&end) = times.last() else { return Ok(Vec::new()) };
+    let Some(&end) = times.last() else { return Ok(vec![Vec::new(); wanted.len()]) };
     let twin = scenario.without_endpoints();
-    let count = twin.traffic.len();
-    let others = run(&twin, seed, path, &times)?;
-    let unlimited = without_buckets(&twin, path);
-    let shortest = alone(unlimited.as_ref().unwrap_or(&twin), seed, path, Medium::shortest)?;
-    let shortest = shortest.filter(|_| !aggregates);
-    let saturated = |twin: &Scenario| -> Result<Scenario, RunError> {
-        let most = alone(twin, seed, path, Medium::capacity)?.unwrap_or(Rate::ip(1));
-        Ok(with_flow(twin, NAMES[0], path, most, end))
-    };
-    let full = saturated(&twin)?;
-    let beside = run(&full, seed, path, &times)?;
-    let undisturbed = |mut silent: Scenario| {
-        // They keep their places, by which losses are meant for single flows, and start when all is over.
-        for spec in &mut silent.traffic[..count] {
-            (spec.start, spec.stop) = (end + Span::from_secs(1), end + Span::from_secs(2));
-            spec.changes.clear();
+    let mut reach = Reach::default();
+    for &Wanted { path, .. } in wanted {
+        reach.add_air(&twin, path.from, path.to);
+        if aggregates(path) {
+            reach.add_path(&twin, path.from, path.to);
         }
-        run(&silent, seed, path, &times)
-    };
-    let single = if count == 0 { beside.clone() } else { undisturbed(full)? };
-    let unshaped = match unlimited {
-        Some(twin) => undisturbed(saturated(&twin)?)?,
-        None => single.clone(),
-    };
-    let at = |time: Time| times.partition_point(|&t| t < time);
-    let truth = |(from, to): (Time, Time)| {
-        let (a, b) = (at(from), at(to));
-        let mean = |run: &[Seen]| run[b].rate_since(&run[a], count, path.ip_size);
-        let needed = |run: &[Seen], wlan: usize| (run[b].needed[wlan] - run[a].needed[wlan]).as_secs_f64();
-        let whole = (to - from).as_secs_f64();
-        let share = |wlan: usize| {
-            // A flow of two hops by one medium needs more than there is, since its backoffs overlap.
-            let own = needed(&single, wlan).min(whole);
-            if own > 0.0 { ((whole - needed(&others, wlan)) / own).max(0.0) } else { 0.0 }
-        };
-        let share = (0..others[a].needed.len()).map(share).fold(f64::INFINITY, f64::min);
-        let (capacity, unshaped, achievable) = (mean(&single), mean(&unshaped), mean(&beside));
-        SharedTruth {
-            capacity,
-            unshaped,
-            shortest,
-            achievable,
-            spare: capacity.scaled(share),
-            spare_of_run: false,
-        }
-    };
-    let mut truths: Vec<SharedTruth> = windows.iter().map(|&window| truth(window)).collect();
-    if let Some((from, to)) = run_window {
-        let guess = truth((from, to));
-        let before = (&others[at(from)], &others[at(to)]);
-        let fits = |rate: Rate, name: &str| -> Result<bool, RunError> {
-            let seen = run(&with_flow(&twin, name, path, rate, to), seed, path, &[from, to])?;
-            let got = |seen: &[u64], earlier: &[u64], flow: usize| (seen[flow] - earlier[flow]) as f64;
-            let kept = |flow| {
-                let was = got(&before.1.bytes, &before.0.bytes, flow);
-                spare::keeps(was, got(&seen[1].bytes, &seen[0].bytes, flow))
-            };
-            let sent = rate.bits_per_second() as f64 / 8.0 * (to - from).as_secs_f64();
-            Ok((0..count).all(kept) && spare::keeps(sent, got(&seen[1].bytes, &seen[0].bytes, count)))
-        };
-        let always = |rate| {
-            let each = |fit, name: &&str| Ok::<_, RunError>(fit && fits(rate, name)?);
-            NAMES.iter().try_fold(true, each)
-        };
-        let spare =
-            if count == 0 { guess.capacity } else { spare::highest(guess.capacity, guess.spare, always)? };
-        truths.iter_mut().for_each(|truth| (truth.spare, truth.spare_of_run) = (spare, true));
     }
-    Ok(truths)
+    let others = run(&reach.only(&twin, end), seed, &times)?;
+    let beside = Beside { twin, seed, times, end, others };
+    wanted
+        .iter()
+        .map(|wanted| beside.truths(wanted, run_window.filter(|_| aggregates(wanted.path))))
+        .collect()
+}
+
+/// The twin of the others alone, beside which the twins with an added flow are held.
+struct Beside {
+    twin: Scenario,
+    seed: u64,
+    /// The ends of all windows, in order.
+    times: Vec<Time>,
+    end: Time,
+    others: Vec<Seen>,
+}
+
+impl Beside {
+    fn truths(
+        &self,
+        wanted: &Wanted,
+        run_window: Option<(Time, Time)>,
+    ) -> Result<Vec<SharedTruth>, RunError> {
+        let Beside { twin, seed, times, end, others } = self;
+        let (path, count, seed, end) = (wanted.path, twin.traffic.len(), *seed, *end);
+        let unlimited = without_buckets(twin, path);
+        let shortest = alone(unlimited.as_ref().unwrap_or(twin), seed, path, Medium::shortest)?;
+        let shortest = shortest.filter(|_| run_window.is_none());
+        let mut reach = Reach::default();
+        reach.add_path(twin, path.from, path.to);
+        let saturated = |twin: &Scenario| -> Result<Scenario, RunError> {
+            let most = alone(twin, seed, path, Medium::capacity)?.unwrap_or(Rate::ip(1));
+            Ok(with_flow(twin, NAMES[0], path, most, end))
+        };
+        let full = saturated(twin)?;
+        let undisturbed = |full: &Scenario| run(&silent(full, end, |flow| flow == count), seed, times);
+        let single = undisturbed(&full)?;
+        let beside = match (wanted.achievable, count) {
+            (false, _) => None,
+            (true, 0) => Some(single.clone()),
+            (true, _) => Some(run(&reach.only(&full, end), seed, times)?),
+        };
+        let unshaped = match unlimited {
+            Some(twin) => undisturbed(&saturated(&twin)?)?,
+            None => single.clone(),
+        };
+        let at = |time: Time| times.partition_point(|&t| t < time);
+        let wlans: BTreeSet<usize> = on_path(twin, path).collect();
+        let truth = |(from, to): (Time, Time)| {
+            let (a, b) = (at(from), at(to));
+            let mean = |run: &[Seen]| run[b].rate_since(&run[a], count, path.ip_size);
+            let needed =
+                |run: &[Seen], wlan: usize| (run[b].needed[wlan] - run[a].needed[wlan]).as_secs_f64();
+            let whole = (to - from).as_secs_f64();
+            let share = |&wlan: &usize| {
+                // A flow of two hops by one medium needs more than there is, since its backoffs overlap.
+                let own = needed(&single, wlan).min(whole);
+                if own > 0.0 { ((whole - needed(others, wlan)) / own).max(0.0) } else { 0.0 }
+            };
+            let share = wlans.iter().map(share).fold(f64::INFINITY, f64::min);
+            let (capacity, unshaped) = (mean(&single), mean(&unshaped));
+            let achievable = beside.as_deref().map(mean);
+            let spare = capacity.scaled(share);
+            SharedTruth { capacity, unshaped, shortest, achievable, spare, spare_of_run: false }
+        };
+        let mut truths: Vec<SharedTruth> = wanted.windows.iter().map(|&window| truth(window)).collect();
+        if let Some((from, to)) = run_window {
+            let guess = truth((from, to));
+            let before = (&others[at(from)], &others[at(to)]);
+            let fits = |rate: Rate, name: &str| -> Result<bool, RunError> {
+                let tried = reach.only(&with_flow(twin, name, path, rate, to), end);
+                let seen = run(&tried, seed, &[from, to])?;
+                let got = |seen: &[u64], earlier: &[u64], flow: usize| (seen[flow] - earlier[flow]) as f64;
+                let kept = |flow| {
+                    let was = got(&before.1.bytes, &before.0.bytes, flow);
+                    spare::keeps(was, got(&seen[1].bytes, &seen[0].bytes, flow))
+                };
+                let sent = rate.bits_per_second() as f64 / 8.0 * (to - from).as_secs_f64();
+                Ok((0..count).all(kept) && spare::keeps(sent, got(&seen[1].bytes, &seen[0].bytes, count)))
+            };
+            let always = |rate| {
+                let each = |fit, name: &&str| Ok::<_, RunError>(fit && fits(rate, name)?);
+                NAMES.iter().try_fold(true, each)
+            };
+            let spare = if count == 0 {
+                guess.capacity
+            } else {
+                spare::highest(guess.capacity, guess.spare, always)?
+            };
+            truths.iter_mut().for_each(|truth| (truth.spare, truth.spare_of_run) = (spare, true));
+        }
+        Ok(truths)
+    }
 }
 
 /// The scenario with another flow: CBR over UDP, from the start until `stop`.
@@ -209,7 +254,7 @@ struct Seen {
     bytes: Vec<u64>,
     /// When the last packet of each had.
     last: Vec<Time>,
-    /// The air that exchanges had needed, for each WLAN on the path.
+    /// The air that exchanges had needed, for each WLAN.
     needed: Vec<Span>,
 }
 
@@ -228,19 +273,20 @@ impl Seen {
     }
 }
 
-fn run(twin: &Scenario, seed: u64, path: TwinPath, times: &[Time]) -> Result<Vec<Seen>, RunError> {
+fn run(twin: &Scenario, seed: u64, times: &[Time]) -> Result<Vec<Seen>, RunError> {
     let mut simulation = build(twin, seed, Vec::new())?;
-    let wlans: BTreeSet<usize> = on_path(twin, path).collect();
     let mut seen = Vec::new();
     for &time in times {
         simulation.engine.run_until(time)?;
-        let media = wlans.iter().filter_map(|&wlan| simulation.engine.wlan(*simulation.wlans.get(wlan)?));
+        let media = simulation.wlans.iter().map(|&wlan| simulation.engine.wlan(wlan));
         let counted: Vec<_> = (0..twin.traffic.len()).map(|flow| counters(&simulation, flow)).collect();
         seen.push(Seen {
             at: time,
             bytes: counted.iter().map(|flow| flow.bytes.0).collect(),
             last: counted.iter().map(|flow| flow.last).collect(),
-            needed: media.map(|medium| medium.airtime().needed()).collect(),
+            needed: media
+                .map(|medium| medium.map_or(Span::ZERO, |medium| medium.airtime().needed()))
+                .collect(),
         });
     }
     Ok(seen)

@@ -218,6 +218,18 @@ impl Surroundings {
     }
 }
 
+/// The truths that are found when a run has ended. By a WLAN they take twins, and many times as long as the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Truths {
+    /// All that documents state.
+    #[default]
+    All,
+    /// Those that estimates are held against: none beside a refusal, and the achievable rate only beside an estimate of it.
+    Judged,
+    /// None.
+    None,
+}
+
 /// A run that has ended.
 pub struct Ended<'a> {
     /// The scenario that ran.
@@ -230,8 +242,8 @@ pub struct Ended<'a> {
     pub places: &'a [Place],
     /// True if the hosts had the scenario's clocks, and not the run's own as in the lab.
     pub own_clocks: bool,
-    /// True if somebody stopped it: then nothing is computed that takes long.
-    pub stopped: bool,
+    /// The truths that are found.
+    pub truths: Truths,
 }
 
 impl Ended<'_> {

@@ -15,7 +15,7 @@ use crate::monitor::series::SeriesPlan;
 use crate::network::clock::HostClock;
 use crate::network::engine::Engine;
 use crate::network::host::Seat;
-use crate::roles::{Ended, Found, Made, Makers, Place, Placed, Running, Surroundings, next_number};
+use crate::roles::{Ended, Found, Made, Makers, Place, Placed, Running, Surroundings, Truths, next_number};
 use crate::scenario::{Attach, BuildError, RunError, Scenario, Simulation, build};
 
 /// Results of a simulated run.
@@ -82,8 +82,8 @@ pub struct Hooks {
     /// Ends the run so long after all that its tables ask for has finished, but for what only answers, if that is before its
     /// duration is over; seen once in a thousandth of that. Truths are as of a scenario of that length.
     pub linger: Option<Span>,
-    /// No truths are found: by a WLAN they take twins, and many times as long as the run.
-    pub without_truths: bool,
+    /// The truths that are found; of a run that [`Hooks::progress`] ended none.
+    pub truths: Truths,
 }
 
 impl Recorded {
@@ -227,7 +227,7 @@ pub fn simulate_with(
         events: &events,
         places: &places,
         own_clocks: true,
-        stopped: stopped || hooks.without_truths,
+        truths: if stopped { Truths::None } else { hooks.truths },
     };
     let found = running.found(&ended)?;
     let mut engine = simulation.engine;

@@ -2,7 +2,7 @@
 
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::monitor::flows::FlowWatch;
-use lastmile_sim::monitor::twin::{SharedTruth, TwinPath, shared_truths};
+use lastmile_sim::monitor::twin::{SharedTruth, TwinPath, Wanted, shared_truths};
 
 use crate::rig::{Rig, at};
 use crate::table::{Table, Within};
@@ -39,7 +39,8 @@ impl Cell {
         let [from, to] = [self.from, self.to].map(|name| scenario.host(name).unwrap());
         let path = TwinPath { from, to, ip_size: Bytes(1488) };
         let [start, end] = self.seconds.map(at);
-        shared_truths(&scenario, seed, path, &[(start, end)]).unwrap()[0]
+        let wanted = Wanted { path, windows: vec![(start, end)], achievable: true };
+        shared_truths(&scenario, seed, &[wanted]).unwrap()[0][0]
     }
 
     fn goodputs(&self, more: &str, seed: u64) -> Vec<f64> {
@@ -92,7 +93,9 @@ fn what_is_said_to_fit_does_fit_and_more_does_not() {
         let aggregates = cell.from != "server";
         assert!(truths.iter().all(|truth| truth.spare_of_run == aggregates));
         assert!(
-            truths.iter().all(|truth| truth.spare <= truth.capacity && truth.achievable <= truth.capacity)
+            truths
+                .iter()
+                .all(|truth| truth.spare <= truth.capacity && truth.achievable.unwrap() <= truth.capacity)
         );
         let kept = |by: f64| SEEDS.map(|seed| cell.kept(truths[seed as usize - 1].spare.scaled(by), seed));
         let what = format!(

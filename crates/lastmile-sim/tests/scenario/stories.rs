@@ -14,7 +14,7 @@ use lastmile::estimate::{Conditions, Refusal, build};
 use lastmile::time::{Span, Time};
 use lastmile::units::Bytes;
 use lastmile_sim::monitor::series::{SeriesPlan, SeriesRow};
-use lastmile_sim::monitor::twin::{TwinPath, shared_truths};
+use lastmile_sim::monitor::twin::{TwinPath, Wanted, shared_truths};
 use lastmile_sim::roles::Makers;
 use lastmile_sim::roles::measure::Outcome;
 use lastmile_sim::runs::{Hooks, Progress, SimulatedRun, simulate};
@@ -66,9 +66,10 @@ fn outcome(story: &Story, fill: &dyn Fn(&String) -> String) -> Value {
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
         let [from, to] = [from, to].map(|host| scenario.host(&fill(host)).unwrap());
         let path = TwinPath { from, to, ip_size: Bytes(*size) };
-        let truth = shared_truths(&scenario, 1, path, &[(at(*first), at(*last))]).unwrap()[0];
+        let wanted = Wanted { path, windows: vec![(at(*first), at(*last))], achievable: true };
+        let truth = shared_truths(&scenario, 1, &[wanted]).unwrap()[0][0];
         let [capacity, achievable, spare] =
-            [truth.capacity, truth.achievable, truth.spare].map(|r| r.bits_per_second());
+            [truth.capacity, truth.achievable.unwrap(), truth.spare].map(|r| r.bits_per_second());
         return json!({ "capacity": capacity, "achievable": achievable, "spare": spare });
     }
     let (rows, sources) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));

@@ -4,17 +4,17 @@
 
 use crate::common::{Log, Recorder, Trains, read_probe};
 use lastmile::estimate::{
-    Base, Conditions, Estimate, Estimator, Outcome, Quantity, Step, StreamPlan, TruthOver, Value,
+    Base, Conditions, Estimate, Estimator, Outcome, Quantity, Step, StreamPlan, TruthKind, TruthOver, Value,
 };
 use lastmile::node::{Datagram, Input};
 use lastmile::report::StreamRecord;
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile_sim::network::engine::{Engine, NodeId};
-use lastmile_sim::roles::Makers;
 use lastmile_sim::roles::measure::Truth;
+use lastmile_sim::roles::{Makers, Truths};
 use lastmile_sim::runs::{Hooks, simulate};
-use lastmile_sim::scenario::{Attach, Scenario, build};
+use lastmile_sim::scenario::{Attach, Scenario, build, builtin_text};
 
 const CAPACITY: f64 = 10e6;
 const TRAINS: u16 = 2_000;
@@ -201,4 +201,37 @@ fn a_number_beside_a_truth_of_zero_is_off_by_a_rate() {
     let (window, relative, bps) = error("4 Mbit/s");
     let off = 3e6 - window.unwrap() as f64;
     assert!(bps.unwrap() as f64 == off && (relative.unwrap() - off / (3e6 - off)).abs() < 1e-9 && off < 0.0);
+}
+
+/// WBest answers, and `pathrate` does not within 10 s.
+#[test]
+fn judged_truths_are_those_of_all_that_estimates_are_held_against() {
+    let text = builtin_text("ap").unwrap().to_owned();
+    let text = text + "\n[[measure]]\nfrom = \"server\"\nto = \"A\"\nmethod = \"pathrate\"\n";
+    let scenario = Scenario::parse("ap.toml", &text).unwrap();
+    let outcomes = |truths| {
+        let hooks = Hooks { truths, ..Hooks::default() };
+        simulate(&scenario, 1, &Makers::default(), hooks).unwrap().found.measure.outcomes
+    };
+    let (all, judged) = (outcomes(Truths::All), outcomes(Truths::Judged));
+    assert_eq!(all.len(), judged.len());
+    let (mut numbers, mut others) = (0, 0);
+    for (all, judged) in all.iter().zip(&judged) {
+        let full = all.truth.unwrap();
+        assert!(full.achievable_mean.is_some(), "{full:?}");
+        let number = |e: &&Estimate| matches!(e.value, Value::Is(_) | Value::MoreThan(_));
+        let Some(estimate) = all.estimate.as_ref().filter(number) else {
+            others += 1;
+            assert_eq!(judged.truth, None);
+            continue;
+        };
+        numbers += 1;
+        let saturates = estimate.truth_kind == TruthKind::Saturation;
+        let truth = judged.truth.unwrap();
+        assert_eq!((truth.of(estimate), truth.next), (full.of(estimate), full.next), "{estimate:?}");
+        assert_eq!((truth.capacity, truth.sustained), (full.capacity, full.sustained), "{estimate:?}");
+        assert!(!saturates || truth.achievable_mean == full.achievable_mean, "{estimate:?}");
+    }
+    assert!(numbers >= 2 && others >= 1, "{numbers} {others}");
+    assert!(outcomes(Truths::None).iter().all(|outcome| outcome.truth.is_none()));
 }

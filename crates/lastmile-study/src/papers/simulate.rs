@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lastmile::time::Span;
+use lastmile_sim::roles::Truths;
 use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
@@ -58,7 +59,8 @@ pub(super) fn hooks(paper: &Paper, scenario: &Scenario) -> (Notes, Hooks) {
     let notes = Notes::default();
     let hooks = paper.watch.map_or_else(Hooks::default, |watch| watch.hooks(&notes));
     let linger = (paper.measures && !scenario.conversations().is_empty()).then_some(LINGER);
-    (notes, Hooks { linger, without_truths: paper.measures, ..hooks })
+    let truths = if paper.measures { Truths::None } else { Truths::All };
+    (notes, Hooks { linger, truths, ..hooks })
 }
 
 /// The cases, each once, with their scenarios: an error in one is found before any is run. Those that take longest

@@ -11,8 +11,8 @@ use lastmile::options::Choice;
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
 use lastmile::units::Rate;
-use lastmile_sim::roles::Makers;
 use lastmile_sim::roles::measure::{Found, Truth};
+use lastmile_sim::roles::{Makers, Truths};
 use lastmile_sim::runs::{Hooks, simulate};
 use lastmile_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
@@ -204,6 +204,7 @@ fn run(request: &Request, number: usize, audience: &Audience) -> Result<Measured
     let waits = audience.clone();
     let hooks = Hooks {
         linger: Some(LINGER),
+        truths: Truths::Judged,
         progress: Some(Box::new(move |_| waits.goes_on())),
         ..Hooks::default()
     };

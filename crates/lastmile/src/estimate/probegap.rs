@@ -17,12 +17,11 @@
 //!
 //! Delays beyond that are of packets that surely waited, and have no say. The rates of both clocks are taken out before.
 
-use crate::estimate::known_capacity::KnownCapacity;
+use crate::estimate::known_capacity::FreeShare;
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Search, Signal, Step, StreamPlan,
-    Value, Warning, WarningCode, bits_per_second,
+    Conditions, Estimate, Estimator, Method, Probes, Quantity, Search, Signal, Step, StreamPlan, Warning,
+    WarningCode,
 };
-use crate::observe::pairs::NOISE_SHARE;
 use crate::observe::{StreamVerdict, skew};
 use crate::options::Options;
 use crate::report::{PacketReport, StreamRecord};
@@ -86,29 +85,17 @@ fn knee(sorted: &[f64], within: f64) -> usize {
 /// The tool.
 pub struct ProbeGap {
     config: ProbeGapConfig,
-    base: Base,
-    guard: Guard,
-    capacity: KnownCapacity,
+    free: FreeShare,
     /// Times of departure and delays of the packets that arrived, in nanoseconds.
     delays: Vec<(i64, i64)>,
-    streams: Vec<u32>,
 }
 
 impl ProbeGap {
     /// Ready to start.
     pub fn new(config: ProbeGapConfig, conditions: Conditions) -> ProbeGap {
-        ProbeGap {
-            base: Base::of(
-                conditions,
-                config.faithful,
-                "by the paper's rule alone, without a look at the path",
-            ),
-            guard: Guard::with_burst(config.faithful),
-            capacity: KnownCapacity::new(config.capacity, None, conditions),
-            delays: Vec::new(),
-            streams: Vec::new(),
-            config,
-        }
+        let faithful = (config.faithful, "by the paper's rule alone, without a look at the path");
+        let free = FreeShare::new(conditions, faithful, config.capacity, None);
+        ProbeGap { config, free, delays: Vec::new() }
     }
 
     /// The share of packets up to the knee.
@@ -120,101 +107,84 @@ impl ProbeGap {
         delays.sort_unstable();
         let least = *delays.first()?;
         let waits: Vec<f64> = delays.iter().map(|delay| delay.saturating_sub(least) as f64).collect();
-        let within = self.capacity.time_for(LARGEST).as_nanos() as f64;
+        let within = self.free.capacity.time_for(LARGEST).as_nanos() as f64;
         Some(knee(&waits, within) as f64 / waits.len() as f64)
     }
 
-    fn found(&self, more: &[Warning]) -> Vec<Estimate> {
+    fn found(&self, more: Option<Warning>) -> Vec<Estimate> {
         let Some(share) = self.share() else { return Vec::new() };
         let chance = (share < BY_CHANCE).then(|| {
             let text = "hardly any packet met an idle link, and a queue that never empties looks the same";
             Warning { code: WarningCode::PoorFit, text: text.into() }
         });
-        let left = Value::Is(bits_per_second(share * self.capacity.rate()));
-        let left = Estimate {
-            burst: Some(self.config.packet_size),
-            warnings: self.base.said(more.iter().cloned().chain(chance)),
-            ..self.base.estimate(Quantity::AvailableBandwidth, left, &self.streams)
-        };
-        let mut found = vec![left];
-        self.guard.warn(self.capacity.rate(), &mut found);
-        self.capacity.before(found)
+        let left = share * self.free.capacity.rate();
+        self.free.found(left, Some(self.config.packet_size), more.into_iter().chain(chance))
     }
 }
 
 impl Estimator for ProbeGap {
     fn step(&mut self) -> Step {
-        if let Some(step) = self.capacity.step(&mut self.base) {
+        if let Some(step) = self.free.step(LARGEST) {
             return step;
-        }
-        if let Some(step) = self.base.step() {
-            return step;
-        }
-        if let Some(plan) = self.guard.plan(LARGEST) {
-            return self.base.send(plan);
         }
         let ProbeGapConfig { packet_size, probe_gap, .. } = self.config;
-        let mean = probe_gap.max(self.capacity.time_for(packet_size) * LOAD);
+        let mean = probe_gap.max(self.free.capacity.time_for(packet_size) * LOAD);
         let mut offsets = vec![Span::ZERO];
         while offsets.len() < AT_ONCE {
-            offsets.push(offsets[offsets.len() - 1] + self.base.exponential(mean));
+            offsets.push(offsets[offsets.len() - 1] + self.free.base.exponential(mean));
         }
-        self.base.send(StreamPlan::uneven(offsets, packet_size))
+        self.free.base.send(StreamPlan::uneven(offsets, packet_size))
     }
 
     fn on_stream(&mut self, record: &StreamRecord) {
-        if self.base.is_done() || self.capacity.takes(record) || self.guard.takes(record, &mut self.base) {
+        let verdict = self.free.judge(record, AT_ONCE, self.config.probe_gap);
+        let Some(verdict) = verdict else { return };
+        let text = "a packet of others takes too short a time for these hosts to time";
+        if self.free.is_too_short(self.free.capacity.time_for(LARGEST), record, text) {
             return;
         }
-        let verdict = self.base.judge(record, AT_ONCE);
-        self.base.warn_round_trip();
-        let pause = self.base.exponential(self.config.probe_gap);
-        self.base.pause(pause.min(Span::from_secs(1)));
-        self.streams.push(record.stream);
-        if self.capacity.time_for(LARGEST) < self.base.noise(record) * NOISE_SHARE && !self.config.faithful {
-            let text = "a packet of others takes too short a time for these hosts to time";
-            return self.capacity.end_unknown(&mut self.base, text, &self.streams);
-        }
+        self.free.streams.push(record.stream);
         match verdict {
             StreamVerdict::NoReport | StreamVerdict::ClockStepped | StreamVerdict::Reordered => {
-                return self.base.waste(verdict, ATTEMPTS);
+                return self.free.base.waste(verdict, ATTEMPTS);
             }
             _ if record.lost() * 4 > record.packets.len() => {
-                return self.base.waste(StreamVerdict::TooLossy, ATTEMPTS);
+                return self.free.base.waste(StreamVerdict::TooLossy, ATTEMPTS);
             }
             // A packet that left late left at its own time even so.
-            _ => self.base.useful(),
+            _ => self.free.base.useful(),
         }
-        self.guard.see(record, 1, &mut self.base);
+        self.free.guard.see(record, 1, &mut self.free.base);
         let delay =
             |p: &PacketReport| Some((i64::try_from(p.sent.as_nanos()).ok()?, p.owd()?.relative_nanos()));
         self.delays.extend(record.packets.iter().filter_map(delay));
         if self.delays.len() >= self.config.packets {
-            self.base.found(self.found(&[]));
-        } else if self.base.sent as usize > 2 * self.config.packets.div_ceil(AT_ONCE) + 1 {
-            self.base.waste(StreamVerdict::TooLossy, 0);
+            self.free.base.found(self.found(None));
+        } else if self.free.base.sent as usize > 2 * self.config.packets.div_ceil(AT_ONCE) + 1 {
+            self.free.base.waste(StreamVerdict::TooLossy, 0);
         }
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = self.base.shrink(&mut self.config.packet_size, size, !self.streams.is_empty());
-        self.capacity.shrink(size) || shrinks
+        let shrinks =
+            self.free.base.shrink(&mut self.config.packet_size, size, !self.free.streams.is_empty());
+        self.free.capacity.shrink(size) || shrinks
     }
 
     fn so_far(&self) -> Vec<Estimate> {
-        if self.base.is_done() || self.delays.len() < 2 * AT_ONCE {
+        if self.free.base.is_done() || self.delays.len() < 2 * AT_ONCE {
             return Vec::new();
         }
         let text = format!("from {} of {} packets", self.delays.len(), self.config.packets);
-        self.found(&[Warning { code: WarningCode::Partial, text }])
+        self.found(Some(Warning { code: WarningCode::Partial, text }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Outcome, build};
-    use crate::observe::testing::record;
+    use crate::estimate::build;
+    use crate::estimate::known_capacity::testing;
 
     /// Six of ten met an idle link, to 50 us. F(S) = 1 with S = 1200: 0.6 - 50 / 1200 = 0.558 at the sixth, and 0.7 - 300 / 1200 = 0.45 at the seventh. Two that waited
     /// longer than S, so that F(S) is 0.8: 0.6 at the sixth, and 0.7 - 0.8 x 400 / 1200 = 0.433 at the seventh. An idle path, and delays that are spread evenly.
@@ -231,36 +201,12 @@ mod tests {
     /// Two in five packets wait, 100 to 1190 us, on a path of 10 Mbit/s, by clocks that go apart by 50 ppm: 6 Mbit/s are left.
     #[test]
     fn what_is_left_is_the_share_that_met_nobody() {
-        let mut tool =
-            build(&"probegap(capacity=10 Mbit/s)".parse().unwrap(), &Conditions::exact(1)).unwrap();
-        let mut streams = 0;
-        let found = loop {
-            match tool.step() {
-                Step::Pause(_) => {}
-                Step::Done(Outcome::Found(found)) => break found,
-                Step::Done(Outcome::Refused(why)) => panic!("{why}"),
-                Step::Send(plan) => {
-                    let planned: Vec<u64> =
-                        plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
-                    let sent: Vec<u64> = planned.iter().map(|at| streams * 5_000_000 + at).collect();
-                    let burst = planned.len() == 40;
-                    let came = |k: u64| {
-                        let waits = if burst {
-                            k * 1_200
-                        } else {
-                            u64::from(k % 5 > 2) * (100 + (k * 389 + streams * 97) % 1_090)
-                        };
-                        Some(900 + sent[k as usize] + sent[k as usize] / 20_000 + waits)
-                    };
-                    let came: Vec<Option<u64>> = (0..sent.len() as u64).map(came).collect();
-                    streams += 1;
-                    tool.on_stream(&record(plan.pattern, &planned, &sent, &came));
-                }
-            }
-        };
-        let rate = found[0].value.rate().unwrap().bits_per_second() as f64;
+        let waits =
+            |stream: u64, k: usize| if k % 5 > 2 { 100 + (k as u64 * 389 + stream * 97) % 1_090 } else { 0 };
+        let late = |stream, sent: &[u64], k: usize| sent[k] / 20_000 + waits(stream, k);
+        let (rate, counts) = testing::found("probegap(capacity=10 Mbit/s)", late);
         assert!((rate / 6e6 - 1.0).abs() < 0.02, "{rate}");
-        assert_eq!((found.len(), streams), (1, 11));
+        assert_eq!(counts, [1, 1, 11]);
     }
 
     #[test]

@@ -11,12 +11,11 @@
 //! **Faithful** to version 0.3 is: no pair counts for more than C or for less than -0.8 C, and pairs leave 1472 B apart at C, of which the receiver
 //! makes 1500 B, so that it takes C 1.9 % too high. On an idle path packets of 1500 B come that much further apart than they left, and make up for it.
 
-use crate::estimate::known_capacity::KnownCapacity;
+use crate::estimate::known_capacity::FreeShare;
 use crate::estimate::{
-    Base, Conditions, Estimate, Estimator, Guard, Method, Probes, Quantity, Search, Signal, Step, StreamPlan,
-    Value, Warning, WarningCode, bits_per_second,
+    Conditions, Estimate, Estimator, Method, Probes, Quantity, Search, Signal, Step, StreamPlan, Warning,
+    WarningCode,
 };
-use crate::observe::pairs::NOISE_SHARE;
 use crate::observe::signal::{self, Gap};
 use crate::observe::{StreamVerdict, stats};
 use crate::options::Options;
@@ -81,128 +80,95 @@ fn share(gap: &Gap, faithful: bool) -> f64 {
 /// The tool.
 pub struct Spruce {
     config: SpruceConfig,
-    base: Base,
-    guard: Guard,
-    capacity: KnownCapacity,
+    free: FreeShare,
     shares: Vec<f64>,
-    streams: Vec<u32>,
 }
 
 impl Spruce {
     /// Ready to start.
     pub fn new(config: SpruceConfig, conditions: Conditions) -> Spruce {
-        Spruce {
-            base: Base::of(
-                conditions,
-                config.faithful,
-                "by the original program's rules: the capacity is taken 1.9 % too high",
-            ),
-            guard: Guard::with_burst(config.faithful),
-            capacity: KnownCapacity::new(config.capacity, Some(config.packet_size), conditions),
-            shares: Vec::new(),
-            streams: Vec::new(),
-            config,
-        }
+        let text = "by the original program's rules: the capacity is taken 1.9 % too high";
+        let faithful = (config.faithful, text);
+        let free = FreeShare::new(conditions, faithful, config.capacity, Some(config.packet_size));
+        Spruce { config, free, shares: Vec::new() }
     }
 
     /// Between the two packets of a pair.
     fn within(&self) -> Span {
-        let within = self.capacity.time_for(self.config.packet_size);
+        let within = self.free.capacity.time_for(self.config.packet_size);
         if self.config.faithful { within.scaled(PAYLOAD) } else { within }
     }
 
-    fn found(&self, more: &[Warning]) -> Vec<Estimate> {
-        let capacity = self.capacity.rate() / if self.config.faithful { PAYLOAD } else { 1.0 };
+    fn found(&self, more: Option<Warning>) -> Vec<Estimate> {
+        let capacity = self.free.capacity.rate() / if self.config.faithful { PAYLOAD } else { 1.0 };
         let left = stats::mean(&self.shares).unwrap_or(0.0).clamp(0.0, 1.0) * capacity;
-        let left = Estimate {
-            warnings: self.base.said(more.iter().cloned()),
-            ..self.base.estimate(
-                Quantity::AvailableBandwidth,
-                Value::Is(bits_per_second(left)),
-                &self.streams,
-            )
-        };
-        let mut found = vec![left];
-        self.guard.warn(self.capacity.rate(), &mut found);
-        self.capacity.before(found)
+        self.free.found(left, None, more)
     }
 }
 
 impl Estimator for Spruce {
     fn step(&mut self) -> Step {
-        if let Some(step) = self.capacity.step(&mut self.base) {
-            return step;
-        }
-        if let Some(step) = self.base.step() {
-            return step;
-        }
         let SpruceConfig { packet_size, pair_gap, load, .. } = self.config;
-        if let Some(plan) = self.guard.plan(packet_size) {
-            return self.base.send(plan);
+        if let Some(step) = self.free.step(packet_size) {
+            return step;
         }
         let within = self.within();
         let mean = pair_gap.max(within.scaled(2.0 / load)); // [Spruce 0.3]
         let mean = if self.config.faithful { mean } else { mean.min(LONGEST.max(pair_gap)) };
-        let plan: StreamPlan = self.base.poisson_pairs(AT_ONCE, packet_size, within, mean);
-        self.base.send(plan)
+        let plan: StreamPlan = self.free.base.poisson_pairs(AT_ONCE, packet_size, within, mean);
+        self.free.base.send(plan)
     }
 
     fn on_stream(&mut self, record: &StreamRecord) {
-        if self.base.is_done() {
+        let verdict = self.free.judge(record, 2 * AT_ONCE, self.config.pair_gap);
+        let Some(verdict) = verdict else { return };
+        let text = "a pair's gap is too short for these hosts to time";
+        if self.free.is_too_short(self.within(), record, text) {
             return;
-        }
-        if self.capacity.takes(record) || self.guard.takes(record, &mut self.base) {
-            return;
-        }
-        let verdict = self.base.judge(record, 2 * AT_ONCE);
-        self.base.warn_round_trip();
-        let pause = self.base.exponential(self.config.pair_gap);
-        self.base.pause(pause.min(Span::from_secs(1)));
-        if self.within() < self.base.noise(record) * NOISE_SHARE && !self.config.faithful {
-            self.streams.push(record.stream);
-            let text = "a pair's gap is too short for these hosts to time";
-            return self.capacity.end_unknown(&mut self.base, text, &self.streams);
         }
         let gaps = signal::pair_gaps(record, !self.config.faithful);
         let wrong = [StreamVerdict::NoReport, StreamVerdict::ClockStepped, StreamVerdict::Reordered];
         if gaps.is_empty() || wrong.contains(&verdict) {
-            return self.base.waste_of(record, verdict, ATTEMPTS);
+            return self.free.base.waste_of(record, verdict, ATTEMPTS);
         }
-        self.base.useful();
-        self.guard.see(record, 2, &mut self.base);
-        self.streams.push(record.stream);
+        self.free.base.useful();
+        self.free.guard.see(record, 2, &mut self.free.base);
+        self.free.streams.push(record.stream);
         self.shares.extend(
             gaps.iter().filter(|gap| gap.sent > Span::ZERO).map(|gap| share(gap, self.config.faithful)),
         );
-        if self.streams.len() * AT_ONCE >= self.config.pairs && self.shares.len() * 2 >= self.config.pairs {
-            self.base.found(self.found(&[]));
-        } else if self.base.sent as usize > 4 * self.config.pairs.div_ceil(AT_ONCE) {
-            self.base.waste(StreamVerdict::TooLossy, 0);
+        if self.free.streams.len() * AT_ONCE >= self.config.pairs
+            && self.shares.len() * 2 >= self.config.pairs
+        {
+            self.free.base.found(self.found(None));
+        } else if self.free.base.sent as usize > 4 * self.config.pairs.div_ceil(AT_ONCE) {
+            self.free.base.waste(StreamVerdict::TooLossy, 0);
         }
     }
 
     fn shrink(&mut self, size: Bytes) -> bool {
-        let shrinks = self.base.shrink(&mut self.config.packet_size, size, !self.streams.is_empty());
+        let shrinks =
+            self.free.base.shrink(&mut self.config.packet_size, size, !self.free.streams.is_empty());
         if shrinks {
-            self.capacity.shrink(size);
+            self.free.capacity.shrink(size);
         }
         shrinks
     }
 
     fn so_far(&self) -> Vec<Estimate> {
-        if self.base.is_done() || self.shares.is_empty() {
+        if self.free.base.is_done() || self.shares.is_empty() {
             return Vec::new();
         }
         let text = format!("from {} of {} pairs", self.shares.len(), self.config.pairs);
-        self.found(&[Warning { code: WarningCode::Partial, text }])
+        self.found(Some(Warning { code: WarningCode::Partial, text }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Outcome, build};
-    use crate::observe::testing::record;
+    use crate::estimate::build;
+    use crate::estimate::known_capacity::testing;
 
     fn gap(sent: i64, received: i64) -> Gap {
         Gap { at: 1, sent: Span::from_micros(sent), received: Span::from_micros(received), size: Bytes(1500) }
@@ -226,36 +192,11 @@ mod tests {
             ("spruce(capacity=10 Mbit/s)", 5e6, 1),
             ("spruce(capacity=10 Mbit/s, faithful=true)", 5.095e6, 0),
         ] {
-            let mut tool = build(&choice.parse().unwrap(), &Conditions::exact(1)).unwrap();
-            let (mut bursts, mut streams) = (0, 0);
-            let found = loop {
-                match tool.step() {
-                    Step::Pause(_) => {}
-                    Step::Done(Outcome::Found(found)) => break found,
-                    Step::Done(Outcome::Refused(why)) => panic!("{why}"),
-                    Step::Send(plan) => {
-                        let planned: Vec<u64> =
-                            plan.packets.iter().map(|p| p.offset.as_nanos() as u64 / 1_000).collect();
-                        let begin = streams * 5_000_000;
-                        let sent: Vec<u64> = planned.iter().map(|at| begin + at).collect();
-                        let burst = plan.packets.len() == 40;
-                        let came = (0..sent.len() as u64).map(|k| {
-                            let met = !burst && k % 4 == 3;
-                            let gap = sent[1] - sent[0];
-                            Some(
-                                900 + sent[k as usize] + if burst { k * 1_200 } else { u64::from(met) * gap },
-                            )
-                        });
-                        let came: Vec<_> = came.collect();
-                        (bursts, streams) = (bursts + u64::from(burst), streams + 1);
-                        tool.on_stream(&record(plan.pattern, &planned, &sent, &came));
-                    }
-                }
-            };
-            let rate = found[0].value.rate().unwrap().bits_per_second() as f64;
+            let gap = |sent: &[u64]| sent[1] - sent[0];
+            let (rate, counts) = testing::found(choice, |_, sent, k| if k % 4 == 3 { gap(sent) } else { 0 });
             // Pairs that the next one overtakes do not count: at most two.
             assert!((rate / left - 1.0).abs() < 0.02, "{choice}: {rate}");
-            assert_eq!((found.len(), bursts, streams), (1, seen, 10 + seen), "{choice}");
+            assert_eq!(counts, [1, seen, 10 + seen], "{choice}");
         }
     }
 

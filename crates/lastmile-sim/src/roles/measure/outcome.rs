@@ -119,11 +119,13 @@ pub(super) fn outcomes(
     refusals
         .filter(|refusal| **refusal == Refusal::Interrupted)
         .for_each(|refusal| *refusal = Refusal::RunOver);
-    let asked: Vec<Asked<'_>> =
-        all.iter().map(|found| Asked::about(found.direction, found.estimate.as_ref())).collect();
+    let asked = all.iter().enumerate().filter_map(|(index, found)| {
+        Some((index, Asked::about(found.direction, found.estimate.as_ref(), ended.truths)?))
+    });
+    let (which, asked): (Vec<usize>, Vec<Asked<'_>>) = asked.unzip();
     let truths = meters.truths(ended, session, sent, &asked)?;
-    for (outcome, truth) in all.iter_mut().zip(truths) {
-        outcome.truth = truth;
+    for (index, truth) in which.into_iter().zip(truths) {
+        all[index].truth = truth;
     }
     Ok(all)
 }

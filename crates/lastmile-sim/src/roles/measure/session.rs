@@ -17,7 +17,7 @@ use super::outcome::{found, outcomes};
 use super::truth::PathTruth;
 use crate::monitor::sent::Sent;
 use crate::network::brought::Brought;
-use crate::roles::{Ended, Made, Makers, Place, Placed, Surroundings};
+use crate::roles::{Ended, Made, Makers, Place, Placed, Surroundings, Truths};
 use crate::scenario::roles::Conversation;
 use crate::scenario::roles::measure::{MeasureSpec, REFLECTOR_PORT, SessionSpec, sessions};
 use crate::scenario::{RunError, Scenario, Simulation};
@@ -163,15 +163,15 @@ impl Running {
 
     pub(super) fn found(self, ended: &Ended<'_>) -> Result<Found, RunError> {
         let mut all = Found::default();
-        let twin = if ended.stopped { None } else { Twin::of(ended, self.sent.as_ref())? };
+        let twin = if ended.truths == Truths::None { None } else { Twin::of(ended, self.sent.as_ref())? };
         for Kept { session, records, truth } in self.kept {
             let number = ended.number(session.conversation().from, session.ipv6);
             let told: Vec<(Time, &Decision)> = ended.decisions(number).collect();
             let decisions: Vec<&Decision> = told.iter().map(|(_, what)| *what).collect();
             let records = std::mem::take(&mut *records.lock());
-            let mut outcomes = match truth.filter(|_| !ended.stopped) {
+            let mut outcomes = match truth.filter(|_| ended.truths != Truths::None) {
                 Some(truth) => outcomes(ended, &session, (&truth, self.sent.as_ref()), &decisions)?,
-                // Twins take long: a run that somebody stopped does without truths.
+                // A run that somebody stopped does without truths: twins take long.
                 None => found(ended.scenario, &session, &decisions),
             };
             disturb(&mut outcomes, ended, &session, twin.as_ref(), &told, &records);

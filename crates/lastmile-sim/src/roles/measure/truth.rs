@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lastmile::estimate::{Estimate, NextMissing, Quantity, TruthKind, TruthOver};
+use lastmile::estimate::{Estimate, NextMissing, Quantity, TruthKind, TruthOver, Value};
 use lastmile::node::Flow;
 use lastmile::report::Direction;
 use lastmile::time::{Span, Time};
@@ -11,10 +11,10 @@ use lastmile::units::{Bytes, Rate};
 use super::{PROBE_SIZE, read_probe};
 use crate::monitor::PathMeter;
 use crate::monitor::sent::Sent;
-use crate::monitor::twin::{SharedTruth, TwinPath, shared_truths, window};
+use crate::monitor::twin::{SharedTruth, TwinPath, Wanted, shared_truths, window};
 use crate::network::engine::Engine;
 use crate::network::meter::{Packets, TruthError};
-use crate::roles::Ended;
+use crate::roles::{Ended, Truths};
 use crate::scenario::roles::measure::{SessionSpec, sessions};
 use crate::scenario::{RunError, Scenario, Simulation};
 
@@ -91,22 +91,36 @@ pub(super) struct Asked<'a> {
     /// The packets of the capacity, and those of the spare rate.
     capacity: Packets,
     rest: Packets,
+    /// True if the achievable rate is asked for.
+    achievable: bool,
 }
 
 impl<'a> Asked<'a> {
-    /// The truth beside an estimate, or beside none.
-    pub(super) fn about(direction: Direction, estimate: Option<&'a Estimate>) -> Asked<'a> {
+    /// The truth beside an estimate, or beside none; `None` where no such truth is wanted.
+    pub(super) fn about(
+        direction: Direction,
+        estimate: Option<&'a Estimate>,
+        wanted: Truths,
+    ) -> Option<Asked<'a>> {
+        let is_judged = estimate.is_some_and(|e| matches!(e.value, Value::Is(_) | Value::MoreThan(_)));
+        let saturates = estimate.is_some_and(|e| e.truth_kind == TruthKind::Saturation);
+        let achievable = match wanted {
+            Truths::All => true,
+            Truths::Judged if is_judged => saturates,
+            Truths::Judged | Truths::None => return None,
+        };
         let burst = |quantity| estimate.filter(|e| e.quantity == quantity).and_then(|e| e.burst);
         let pair = burst(Quantity::Capacity).or_else(|| burst(Quantity::ShortestExchange));
         // Small packets meet headers, backoffs and a bucket of their own.
         let ip_size = estimate.and_then(|e| e.packet_size).unwrap_or(PROBE_SIZE);
-        Asked {
+        Some(Asked {
             direction,
+            achievable,
             streams: estimate.map_or(&[], |e| &e.streams),
             ip_size,
             capacity: Packets { ip_size, burst: Some(pair.unwrap_or(ip_size * 2)) },
             rest: Packets { ip_size, burst: burst(Quantity::AvailableBandwidth) },
-        }
+        })
     }
 }
 
@@ -115,7 +129,8 @@ struct Side<'a> {
     meter: &'a PathMeter,
     /// For each estimate the 10 s after it.
     next: Vec<Result<(Time, Time), NextMissing>>,
-    shared: Option<Vec<Shared>>,
+    /// The twins' rates, by estimate.
+    shared: BTreeMap<usize, Shared>,
     /// True if twins could send all that the measured run's other endpoints sent.
     has_all: bool,
 }
@@ -167,36 +182,45 @@ impl PathTruth {
         let has_all = again.as_ref().is_none_or(Option::is_some);
         let again = again.flatten();
         let twin = again.as_ref().unwrap_or(scenario);
-        let side = |way: usize, but: Direction| -> Result<Option<Side<'_>>, RunError> {
-            let wanted = asked.iter().any(|ask| ask.direction != but);
-            let Some(meter) = self.0[way].as_ref().filter(|_| wanted) else { return Ok(None) };
-            let (from, to) = [(session.from, session.to), (session.to, session.from)][way];
-            let next: Vec<_> = asked.iter().map(|ask| next(meter, engine, scenario, ask.streams)).collect();
-            let whole = (Time::ZERO + scenario.warm_up, Time::ZERO + scenario.duration);
-            // Twins send packets of one size.
-            let twins = |ip_size: Bytes| -> Result<Vec<(usize, Shared)>, RunError> {
-                let of_size: Vec<usize> = (0..asked.len()).filter(|&i| asked[i].ip_size == ip_size).collect();
-                let windows = of_size.iter().flat_map(|&i| {
-                    let own = own(meter, engine, scenario, asked[i].streams).unwrap_or(whole);
-                    [own, next[i].unwrap_or(whole), whole]
-                });
-                let windows: Vec<_> = windows.collect();
-                let found = shared_truths(twin, seed, TwinPath { from, to, ip_size }, &windows)?;
-                let each = of_size.into_iter().zip(found.chunks_exact(3));
-                Ok(each.map(|(i, of)| (i, Shared { own: of[0], next: of[1], whole: of[2] })).collect())
-            };
-            let shared = match meter.air.is_empty() {
-                true => None,
-                false => {
-                    let sizes: BTreeSet<Bytes> = asked.iter().map(|ask| ask.ip_size).collect();
-                    let all: Result<Vec<_>, RunError> = sizes.into_iter().map(twins).collect();
-                    let by_index: BTreeMap<usize, Shared> = all?.into_iter().flatten().collect();
-                    Some(by_index.into_values().collect())
-                }
-            };
-            Ok(Some(Side { meter, next, shared, has_all }))
+        let whole = (Time::ZERO + scenario.warm_up, Time::ZERO + scenario.duration);
+        // Each way, but for estimates of the other one alone.
+        let ways = [(0, Direction::Reverse), (1, Direction::Forward)];
+        let side = |(way, but): (usize, Direction)| -> Option<Side<'_>> {
+            let wanted = |ask: &Asked<'_>| ask.direction != but;
+            let meter = self.0[way].as_ref().filter(|_| asked.iter().any(wanted))?;
+            let next = asked.iter().map(|ask| next(meter, engine, scenario, ask.streams)).collect();
+            let shared = BTreeMap::new();
+            Some(Side { meter, next, shared, has_all })
         };
-        let (forward, reverse) = (side(0, Direction::Reverse)?, side(1, Direction::Forward)?);
+        let mut sides = ways.map(side);
+        // Twins send packets of one size.
+        let mut twins: Vec<(usize, Vec<usize>, Wanted)> = Vec::new();
+        for ((way, but), side) in ways.into_iter().zip(&sides) {
+            let Some(side) = side.as_ref().filter(|side| !side.meter.air.is_empty()) else { continue };
+            let (from, to) = [(session.from, session.to), (session.to, session.from)][way];
+            let of_way: Vec<usize> = (0..asked.len()).filter(|&i| asked[i].direction != but).collect();
+            let sizes: BTreeSet<Bytes> = of_way.iter().map(|&i| asked[i].ip_size).collect();
+            for ip_size in sizes {
+                let of_size: Vec<usize> =
+                    of_way.iter().copied().filter(|&i| asked[i].ip_size == ip_size).collect();
+                let windows = of_size.iter().flat_map(|&i| {
+                    let own = own(side.meter, engine, scenario, asked[i].streams).unwrap_or(whole);
+                    [own, side.next[i].unwrap_or(whole), whole]
+                });
+                let windows = windows.collect();
+                let achievable = of_size.iter().any(|&i| asked[i].achievable);
+                let path = TwinPath { from, to, ip_size };
+                twins.push((way, of_size, Wanted { path, windows, achievable }));
+            }
+        }
+        let wanted: Vec<Wanted> = twins.iter().map(|(.., wanted)| wanted.clone()).collect();
+        for ((way, of_size, _), found) in twins.into_iter().zip(shared_truths(twin, seed, &wanted)?) {
+            let each = found.chunks_exact(3).map(|of| Shared { own: of[0], next: of[1], whole: of[2] });
+            sides[way]
+                .iter_mut()
+                .for_each(|side| side.shared.extend(of_size.iter().copied().zip(each.clone())));
+        }
+        let [forward, reverse] = sides;
         let truth = |(index, ask): (usize, &Asked<'_>)| {
             let first = if ask.direction == Direction::Reverse { &reverse } else { &forward };
             let mut truth = first.as_ref()?.truth(engine, scenario, index, ask)?;
@@ -241,7 +265,7 @@ fn smaller(a: Rate, b: Rate) -> Rate {
 
 impl Side<'_> {
     fn shared(&self, index: usize) -> Option<Shared> {
-        self.shared.as_ref()?.get(index).copied()
+        self.shared.get(&index).copied()
     }
 
     /// The spare rate over the 10 s after an estimate.
@@ -347,8 +371,8 @@ impl Side<'_> {
             next,
             next_missing,
             over: over(streams, window),
-            achievable_window: Some(near.achievable).filter(|_| has_window),
-            achievable_mean: Some(whole.achievable).filter(|_| self.has_all),
+            achievable_window: near.achievable.filter(|_| has_window),
+            achievable_mean: whole.achievable.filter(|_| self.has_all),
         })
     }
 }
