@@ -1,6 +1,6 @@
 //! One controller over the lab's links, against its twin in virtual time: the mean and the P90 of its sending rate in bins of 1 s over
-//! 60 s, medians of five runs with the simulator's seeds, within 5 %. A quarter of an hour: `make twins`.
-//! `LASTMILE_TWINS=SECONDS,RUNS` makes it shorter, for work on it; then nothing is held against the 5 %.
+//! 60 s, medians of five runs with the simulator's seeds, within 5 %. Half an hour: `make twins`.
+//! `LASTMILE_TWINS=SECONDS,RUNS` makes it shorter, for work on it; then nothing is held against the 5 %. `LASTMILE_TWINS_OF=NAME` runs one controller.
 
 use super::common::{Scratch, lastmile};
 use super::no_lab;
@@ -16,8 +16,8 @@ to = "b"
 max_rate = "10 Mbit/s"
 "#;
 
-/// Each path: its name, its scenario, and the controller that runs there.
-const PATHS: [(&str, &str, &str); 3] = [
+/// Each path: its name, its scenario, and the controllers that run there.
+const PATHS: [(&str, &str, [&str; 2]); 3] = [
     (
         "wired, beside Poisson traffic",
         r#"[host.a]
@@ -36,7 +36,7 @@ to = "b"
 rate = "1 Mbit/s"
 size = "1000 B"
 "#,
-        "tfrc",
+        ["tfrc", "lastmile"],
     ),
     (
         "wired, 2 % of random loss",
@@ -51,7 +51,7 @@ queue = "50 kB"
 losses = [{ model = { kind = "bernoulli", rate = 0.02 } }]
 back = { losses = [] }
 "#,
-        "tfrc+spike",
+        ["tfrc+spike", "lastmile"],
     ),
     (
         "802.11b at 5.5 Mbit/s behind 20 ms, a station beside it",
@@ -79,7 +79,7 @@ to = "a"
 rate = "500 kbit/s"
 size = "1000 B"
 "#,
-        "tfrc",
+        ["tfrc", "lastmile"],
     ),
 ];
 
@@ -118,7 +118,7 @@ fn one(world: &str, file: &str, seed: u64, scratch: &Scratch) -> Result<Rates, L
 }
 
 #[test]
-#[ignore = "takes a quarter of an hour on a machine that is left alone: make twins"]
+#[ignore = "takes half an hour on a machine that is left alone: make twins"]
 fn twins_a_controller_in_the_lab_sends_at_the_rate_of_its_twin() {
     if no_lab() {
         return;
@@ -128,7 +128,10 @@ fn twins_a_controller_in_the_lab_sends_at_the_rate_of_its_twin() {
     let (seconds, runs) = asked.unwrap_or(("60", "5"));
     let runs: u64 = runs.parse().expect("a number of runs");
     let (scratch, mut wrong) = (Scratch::new("twins"), Vec::new());
-    for (name, path, control) in PATHS {
+    let of = std::env::var("LASTMILE_TWINS_OF").ok();
+    let runs_of = |control: &str| of.as_ref().is_none_or(|of| of == control);
+    let all = PATHS.iter().flat_map(|(name, path, controls)| controls.map(|control| (name, path, control)));
+    for (name, path, control) in all.filter(|(.., control)| runs_of(control)) {
         let text = format!(
             "name = \"twins\"\nduration = \"{seconds} s\"\nwarm_up = \"1 s\"\n{path}{STREAM}control = \"{control}\"\n"
         );

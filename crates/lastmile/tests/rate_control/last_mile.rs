@@ -3,10 +3,14 @@
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 
-use super::path::{Came, Form, Path};
+use super::path::{Came, Form, Liar, Lie, Path};
 
 fn over(mbps: u64, queue: u64, loss: f64, then: Option<(i64, Rate)>) -> Came {
-    let path = Path {
+    path(mbps, queue, loss, then).run("lastmile", Form::Sender)
+}
+
+fn path(mbps: u64, queue: u64, loss: f64, then: Option<(i64, Rate)>) -> Path {
+    Path {
         rate: Rate::ip(mbps * 1_000_000),
         then,
         delay: Span::from_millis(20),
@@ -16,8 +20,7 @@ fn over(mbps: u64, queue: u64, loss: f64, then: Option<(i64, Rate)>) -> Came {
         feedback: Span::from_millis(50),
         seconds: 60,
         seed: 1,
-    };
-    path.run("lastmile", Form::Sender)
+    }
 }
 
 #[test]
@@ -48,4 +51,15 @@ fn a_fifth_of_the_capacity_is_taken_after_a_moment() {
     let came = over(5, 500, 0.0, Some((30, Rate::ip(1_000_000))));
     assert!(came.arrived > 2_700.0 && came.overflowed == 0, "{came:?}");
     assert!(came.longest < Span::from_millis(1_000), "{came:?}");
+}
+
+/// ECT(1) is marked behind a queue of two packets, 1.6 ms. A receiver that keeps marks to itself has no more of it than delay allows.
+#[test]
+fn a_receiver_that_hides_marks_gains_nothing() {
+    let path = Path { mark: 2, feedback: Span::from_millis(25), ..path(10, 100, 0.0, None) };
+    let came = |hides| path.lied_to("lastmile", Form::Sender, &mut Liar::new(Lie { hides, ..Lie::NONE })).0;
+    let (honest, hidden) = (came(false), came(true));
+    assert!(honest.arrived > 9_000.0 && honest.longest < Span::from_millis(80), "{honest:?}");
+    assert!(hidden.arrived < 1.1 * honest.arrived && hidden.overflowed == 0, "{hidden:?}");
+    assert!(hidden.longest < Span::from_millis(80), "{hidden:?}");
 }

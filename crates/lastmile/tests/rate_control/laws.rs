@@ -9,6 +9,7 @@ const PATH: Path = Path {
     then: None,
     delay: Span::from_millis(20),
     queue: 60,
+    mark: u64::MAX,
     loss: 0.01,
     size: Bytes(1000),
     feedback: Span::from_millis(10),

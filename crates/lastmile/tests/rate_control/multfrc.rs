@@ -10,6 +10,7 @@ const PATH: Path = Path {
     then: None,
     delay: Span::from_millis(20),
     queue: 50,
+    mark: u64::MAX,
     loss: 0.02,
     size: Bytes(1000),
     feedback: Span::from_millis(20),

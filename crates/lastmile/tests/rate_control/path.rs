@@ -21,6 +21,8 @@ pub(crate) struct Path {
     pub(crate) delay: Span,
     /// Packets.
     pub(crate) queue: u64,
+    /// ECT(1) is marked that finds so many packets before it.
+    pub(crate) mark: u64,
     pub(crate) loss: f64,
     pub(crate) size: Bytes,
     pub(crate) feedback: Span,
@@ -82,11 +84,13 @@ pub(crate) struct Lie {
     pub(crate) every: Option<Span>,
     /// It says of packets that are on their way that they came.
     pub(crate) early: bool,
+    /// It keeps marks to itself.
+    pub(crate) hides: bool,
 }
 
 impl Lie {
     pub(crate) const NONE: Lie =
-        Lie { hold: Span::ZERO, clock: 1.0, bytes: 1.0, over: 1.0, every: None, early: false };
+        Lie { hold: Span::ZERO, clock: 1.0, bytes: 1.0, over: 1.0, every: None, early: false, hides: false };
 }
 
 /// Another lie than one, by a random number.
@@ -180,20 +184,20 @@ impl Path {
         let (mut causes, mut on_way, mut back) = (Causes::default(), VecDeque::new(), VecDeque::new());
         let (mut log, mut rounds) = (Vec::new(), Vec::new());
         let (mut watched, mut size, mut back_to_back, mut trains) = (Log::default(), self.size, 0_u16, 0_u32);
-        let (mut arrived, mut smoothed) = (Vec::<(Sent, Time)>::new(), None::<Span>);
+        let (mut arrived, mut smoothed) = (Vec::<(Sent, Time, bool)>::new(), None::<Span>);
         let end = start + Span::from_secs(self.seconds);
         let counted = start + Span::from_secs(self.seconds) / 10;
         while now < end {
             let heads = [
-                on_way.front().map(|packet: &(Sent, Time)| packet.1),
+                on_way.front().map(|packet: &(Sent, Time, bool)| packet.1),
                 back.front().map(|feedback: &(Time, Vec<Report>, Time, Option<ReceiverFeedback>)| feedback.0),
                 controller.poll_timeout(),
                 receiver.poll_timeout().filter(|_| form == Form::Receiver),
                 Some(next_feedback).filter(|_| form == Form::Sender),
             ];
             now = now.max(heads.into_iter().flatten().min().unwrap_or(end).min(next_send));
-            while let Some((sent, at)) = due(&mut on_way, |packet| packet.1 <= now) {
-                arrived.push((sent, at));
+            while let Some((sent, at, marked)) = due(&mut on_way, |packet| packet.1 <= now) {
+                arrived.push((sent, at, marked));
                 if at >= counted {
                     came.arrived += sent.size.bits() as f64;
                 }
@@ -214,20 +218,22 @@ impl Path {
                 let mut reports = Vec::new();
                 if liar.lie.early {
                     // It knows which of them will come, as no receiver does.
-                    for (sent, at) in on_way.drain(..) {
+                    for (sent, at, marked) in on_way.drain(..) {
                         liar.came(now, sent.size);
                         came.arrived += if at >= counted { sent.size.bits() as f64 } else { 0.0 };
-                        arrived.push((sent, now));
+                        arrived.push((sent, now, marked));
                     }
                 }
-                for (sent, at) in arrived.drain(..) {
+                for (sent, at, marked) in arrived.drain(..) {
                     if form == Form::Sender {
                         reports.extend(
                             (told..sent.id)
                                 .map(|id| Report { sent: log[id as usize], fate: Fate::lost(LostBy::Gap) }),
                         );
                     }
-                    reports.push(Report { sent, fate: Fate::arrived(liar.clock(at).as_receiver()) });
+                    let ecn = if marked && !liar.lie.hides { Ecn::Ce } else { sent.ecn };
+                    let at = Some(liar.clock(at).as_receiver());
+                    reports.push(Report { sent, fate: Fate::Arrived { at, ecn } });
                     told = sent.id + 1;
                 }
                 if form == Form::Receiver {
@@ -286,7 +292,8 @@ impl Path {
                     left => PacketClass::Probe { train: trains, index: 2 - left, len: 2 },
                 };
                 back_to_back = back_to_back.saturating_sub(1);
-                let sent = Sent { class, ..Sent::media(id, size, now) };
+                let ecn = if self.mark < u64::MAX { Ecn::Ect1 } else { Ecn::NotEct };
+                let sent = Sent { class, ecn, ..Sent::media(id, size, now) };
                 log.push(sent);
                 rounds.push(controller.output().round);
                 controller.on_sent(now, &sent);
@@ -307,7 +314,7 @@ impl Path {
                     if (random.next_u32() as f64) < self.loss * f64::from(u32::MAX) {
                         causes.0.push_back((id, LossClass::Wireless));
                     } else {
-                        on_way.push_back((sent, free + self.delay));
+                        on_way.push_back((sent, free + self.delay, waiting as u64 >= self.mark));
                     }
                 }
                 id += 1;

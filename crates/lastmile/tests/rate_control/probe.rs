@@ -19,6 +19,7 @@ fn watch(name: &str, from: Rate, to: Rate) -> (Came, Log) {
         then: Some((60, to)),
         delay: Span::from_millis(40),
         queue: 20,
+        mark: u64::MAX,
         loss: 0.0,
         size: Bytes(1500),
         feedback: Span::from_millis(50),

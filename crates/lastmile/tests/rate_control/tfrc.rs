@@ -9,6 +9,7 @@ const PATH: Path = Path {
     then: None,
     delay: Span::from_millis(20),
     queue: 60,
+    mark: u64::MAX,
     loss: 0.0,
     size: Bytes(1000),
     feedback: Span::from_millis(40),
@@ -63,6 +64,7 @@ fn a_classifier_gives_back_what_wireless_losses_cost() {
     let path = Path {
         rate: Rate::ip(800_000),
         queue: 13,
+        mark: u64::MAX,
         size: Bytes(762),
         loss: 0.078,
         delay: Span::from_millis(22),

@@ -72,6 +72,7 @@ fn a_large_step_down_is_answered_in_the_queues_own_time() {
                 then: Some((30, Rate::ip(150_000))),
                 delay: Span::from_millis(20),
                 queue: 15,
+                mark: u64::MAX,
                 loss: 0.02,
                 size: Bytes(1200),
                 feedback: Span::from_millis(50),
