@@ -12,9 +12,9 @@ use openh264::encoder::{
 };
 use openh264::formats::YUVSlices;
 use openh264_sys2::{
-    DECODER_OPTION_ERROR_CON_IDC, ENCODER_OPTION_BITRATE, ENCODER_OPTION_TRACE_LEVEL,
-    ERROR_CON_SLICE_COPY_CROSS_IDR, SBitrateInfo, SBufferInfo, SPATIAL_LAYER_ALL, WELS_LOG_QUIET,
-    dsErrorFree as ERROR_FREE,
+    DECODER_OPTION_ERROR_CON_IDC, ENCODER_OPTION_BITRATE, ENCODER_OPTION_SVC_ENCODE_PARAM_EXT,
+    ENCODER_OPTION_TRACE_LEVEL, ERROR_CON_SLICE_COPY_CROSS_IDR, SBitrateInfo, SBufferInfo, SEncParamExt,
+    SPATIAL_LAYER_ALL, WELS_LOG_QUIET, dsErrorFree as ERROR_FREE,
 };
 
 use super::{Decoder, Encoder, MediaError, Picture};
@@ -22,8 +22,6 @@ use super::{Decoder, Encoder, MediaError, Picture};
 /// Least rate that is asked of the codec: below it no picture of any use comes out.
 const MIN_RATE: u32 = 20_000;
 
-/// Pictures of a group of the library's rate control (`VGOP_SIZE`).
-const GROUP: usize = 8;
 /// Least size of slices: that of a macroblock at its worst, and headers.
 const MIN_SLICE: usize = 450;
 
@@ -52,6 +50,29 @@ impl H264Encoder {
         let most = u32::try_from(most.bits_per_second()).unwrap_or(u32::MAX).clamp(MIN_RATE, 240_000_000);
         let native = native(most, frame_rate, slice_size)?;
         Ok(H264Encoder { native, most, frame_rate, slice_size, rate: most, key: false, made: None })
+    }
+
+    /// Turns off that the library makes up for too large pictures by later ones: what a rate owes that was too low for its pictures is
+    /// owed on, as so many seconds, at ten times the rate. The pacer behind the encoder bounds what waits. The wrapper has no such
+    /// option; the library takes it in where another one, background detection, makes it begin anew.
+    fn forgive(&mut self) -> Result<(), MediaError> {
+        let size = u32::try_from(self.slice_size.max(MIN_SLICE)).unwrap_or(u32::MAX);
+        let mut params = SEncParamExt::default();
+        // SAFETY: the encoder is initialized, since a picture was coded; the option reads and writes one SEncParamExt, which outlives
+        // both calls. The wrapper keeps none of these parameters.
+        let refused = unsafe {
+            let native = self.native.raw_api();
+            let read = native.get_option(ENCODER_OPTION_SVC_ENCODE_PARAM_EXT, (&raw mut params).cast());
+            params.bFixRCOverShoot = false;
+            params.bEnableBackgroundDetection = !params.bEnableBackgroundDetection;
+            (params.uiMaxNalSize, params.sSpatialLayers[0].sSliceArgument.uiSliceSizeConstraint) =
+                (size, size);
+            read | native.set_option(ENCODER_OPTION_SVC_ENCODE_PARAM_EXT, (&raw mut params).cast())
+        };
+        match refused {
+            0 => Ok(()),
+            code => Err(MediaError::Codec(format!("its parameters are not taken ({code})"))),
+        }
     }
 
     /// Sets the rate. The library answers with an error where it is not set, which leaves the one before.
@@ -116,12 +137,11 @@ impl Encoder for H264Encoder {
             if self.made.is_some() {
                 self.native = native(self.most, self.frame_rate, self.slice_size)?;
             }
-            // Rate control counts in groups of pictures. One that were cut short would owe its rest, at the highest rate, to those that
-            // follow: seconds of another rate.
+            // A black one is coded at the highest rate and seen by nobody.
             let black = Picture::new(width, height)?;
-            for _ in 0..GROUP {
-                self.native.encode(&slices(&black)).map_err(refused)?;
-            }
+            self.native.encode(&slices(&black)).map_err(refused)?;
+            self.forgive()?;
+            self.native.encode(&slices(&black)).map_err(refused)?;
             (self.made, self.key) = (Some(wanted), true);
             self.set();
         }
@@ -231,6 +251,26 @@ mod tests {
             }
         }
         assert!(largest <= SLICE, "{largest}");
+    }
+
+    /// The pattern takes 90 kbit/s at the coarsest.
+    #[test]
+    fn a_rate_that_is_too_low_is_not_owed_afterwards() {
+        let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, SLICE).unwrap();
+        let mut second = |encoder: &mut H264Encoder, number: u64| -> f64 {
+            let bytes =
+                (0..30).map(|at| encoder.encode(pattern.picture(30 * number + at).unwrap()).unwrap().len());
+            bytes.sum::<usize>() as f64 * 8.0 / 1e3
+        };
+        encoder.set_rate(Rate::ip(20_000));
+        assert!((0..3).map(|number| second(&mut encoder, number)).all(|kbits| kbits > 60.0));
+        encoder.set_rate(Rate::ip(1_500_000));
+        let first = second(&mut encoder, 3);
+        let kbits = second(&mut encoder, 4);
+        // The quantizer goes by steps.
+        assert!(first > 900.0, "{first:.0}");
+        assert!((1_350.0..1_650.0).contains(&kbits), "{kbits:.0}");
     }
 
     #[test]

@@ -6,10 +6,14 @@ pub mod h264;
 mod pattern;
 pub mod quality;
 mod scale;
+mod source;
+mod viewer;
 mod y4m;
 
 pub use pattern::TestPattern;
 pub use scale::scaled;
+pub use source::{SourceError, VideoSource};
+pub use viewer::{Output, Reference, Seen, SharedSeen, Viewer};
 pub use y4m::{Y4mReader, Y4mWriter};
 
 use std::io;

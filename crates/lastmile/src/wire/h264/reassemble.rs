@@ -110,6 +110,13 @@ impl Depacketizer {
         self.held.values().find(|held| !held.payload.is_empty()).map(|held| held.timestamp)
     }
 
+    /// True if a packet is missing before one that came.
+    pub fn is_missing(&self) -> bool {
+        let first = self.next.or_else(|| self.held.keys().next().copied());
+        let last = self.held.keys().next_back();
+        first.zip(last).is_some_and(|(first, last)| last + 1 - first > self.held.len() as u64)
+    }
+
     /// Counts so far.
     pub fn counts(&self) -> DepacketizerCounts {
         self.counts
