@@ -4,13 +4,16 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lastmile::endpoint::stream::{CLOCK_RATE, FrameSink, PlayedFrame};
-use lastmile::time::Time;
+use lastmile::time::{Span, Time};
 
 use super::{Decoder, MediaError, Picture, Pictures, TestPattern, Y4mWriter, quality, scaled};
 
 /// Pictures are repeated for frames that were not shown only up to so many more than the time that passed has places: a sender's clock may
 /// be wrong, or lie.
 const MAX_AHEAD: i64 = 30;
+
+/// A stream that shows nothing for so long makes room for another: its sender may have been started anew.
+const SILENT: Span = Span::from_secs(1);
 
 /// A file of what was received.
 pub enum Output {
@@ -68,13 +71,14 @@ impl SharedSeen {
     }
 }
 
-/// The viewer. It follows the first stream until that has left, and then the next.
+/// The viewer. It follows the first stream until that has left or shows nothing, and then the next.
 pub struct Viewer {
     decoder: Box<dyn Decoder>,
     output: Option<Output>,
     reference: Option<Reference>,
     frame_rate: f64,
-    following: Option<u32>,
+    /// The stream that it follows, and when its last frame was due.
+    following: Option<(u32, Time)>,
     /// Timestamp of the picture written last, and that picture; and when the first one was written, and how many were.
     written: Option<(u32, Picture)>,
     began: Option<(Time, i64)>,
@@ -177,16 +181,19 @@ impl Viewer {
 
 impl FrameSink for Viewer {
     fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) {
-        if *self.following.get_or_insert(ssrc) != ssrc {
-            return;
+        match self.following {
+            Some((other, at)) if other != ssrc && now < at + SILENT => return,
+            Some((other, _)) if other != ssrc => (self.written, self.began) = (None, None),
+            _ => {}
         }
+        self.following = Some((ssrc, now));
         if let Err(error) = self.view(now, frame) {
             self.failed(error);
         }
     }
 
     fn left(&mut self, ssrc: u32) {
-        if self.following != Some(ssrc) {
+        if self.following.is_none_or(|(followed, _)| followed != ssrc) {
             return;
         }
         (self.following, self.written, self.began) = (None, None, None);
@@ -198,5 +205,124 @@ impl FrameSink for Viewer {
         if let Err(error) = flushed {
             self.failed(error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lastmile::wire::h264::AccessUnit;
+
+    /// A picture of the size that the access unit's only byte says.
+    struct Shades;
+
+    impl Decoder for Shades {
+        fn decode(&mut self, access_unit: &[u8]) -> Result<Option<Picture>, MediaError> {
+            match access_unit {
+                [] => Ok(None),
+                [shade, ..] => {
+                    let mut picture = Picture::new(32, 16)?;
+                    picture.planes_mut()[0].fill(*shade);
+                    Ok(Some(picture))
+                }
+            }
+        }
+    }
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn frame(number: u32, shade: u8) -> PlayedFrame {
+        let unit = AccessUnit {
+            timestamp: number * 3_000,
+            bytes: vec![shade],
+            whole: true,
+            ..AccessUnit::default()
+        };
+        PlayedFrame { unit, ..PlayedFrame::default() }
+    }
+
+    fn at(number: i64) -> Time {
+        Time::ZERO + Span::from_secs(number) / 30
+    }
+
+    /// Shades of the pictures in a file.
+    fn shades(file: &[u8]) -> Vec<u8> {
+        let begin = file.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        file[begin..].chunks(32 * 16 * 3 / 2 + 6).map(|picture| picture[6]).collect()
+    }
+
+    #[test]
+    fn places_without_a_picture_have_the_last_one_again_within_the_time_that_passed() {
+        let file = Shared::default();
+        let output = Output::Y4m(Y4mWriter::new(Box::new(file.clone()), 30.0));
+        let mut viewer = Viewer::new(Box::new(Shades), Some(output), None, 30.0);
+        viewer.frame(at(0), 1, &frame(0, 10));
+        viewer.frame(at(1), 1, &frame(1, 11));
+        viewer.frame(at(2), 1, &PlayedFrame { late: true, ..frame(2, 12) });
+        viewer.frame(at(4), 1, &frame(4, 14));
+        assert_eq!(shades(&file.0.lock().unwrap()), [10, 11, 11, 11, 14]);
+        // A timestamp of an hour later.
+        viewer.frame(at(5), 1, &frame(108_000, 15));
+        assert!(shades(&file.0.lock().unwrap()).len() < 45);
+        assert_eq!(viewer.seen().lock().pictures, 4);
+    }
+
+    #[test]
+    fn another_stream_is_shown_once_the_first_shows_nothing() {
+        let mut viewer = Viewer::new(Box::new(Shades), None, None, 30.0);
+        viewer.frame(at(0), 1, &frame(0, 10));
+        viewer.frame(at(10), 2, &frame(0, 20));
+        assert_eq!(viewer.seen().lock().pictures, 1);
+        viewer.frame(at(31), 2, &frame(1, 21));
+        viewer.frame(at(32), 1, &frame(32, 11));
+        viewer.frame(at(33), 2, &frame(2, 22));
+        assert_eq!(viewer.seen().lock().pictures, 3);
+        viewer.left(2);
+        viewer.frame(at(34), 1, &frame(33, 12));
+        assert_eq!(viewer.seen().lock().pictures, 4);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_and_ends_the_file_alone() {
+        let mut viewer = Viewer::new(Box::new(Shades), Some(Output::H264(Box::new(Full))), None, 30.0);
+        let seen = viewer.seen();
+        (0..3).for_each(|number| viewer.frame(at(number.into()), 1, &frame(number, 10)));
+        assert!(matches!(seen.lock().error, Some(MediaError::Io(_))));
+        assert_eq!(seen.lock().pictures, 2);
+    }
+
+    #[test]
+    fn pictures_are_compared_with_those_of_their_places() {
+        let mut pattern = TestPattern::new(32, 16, 30.0).unwrap();
+        let reference = Reference::Pictures(Box::new(TestPattern::new(32, 16, 30.0).unwrap()));
+        let mut viewer = Viewer::new(Box::new(Shades), None, Some(reference), 30.0);
+        viewer.frame(at(7), 1, &frame(7, 90));
+        let mut picture = Picture::new(32, 16).unwrap();
+        picture.planes_mut()[0].fill(90);
+        let psnr = quality::psnr(pattern.picture(7).unwrap(), &picture).unwrap().y;
+        assert!((viewer.seen().lock().psnr().unwrap() - psnr).abs() < 1e-9);
+        assert!(viewer.seen().lock().ssim().is_some_and(|ssim| ssim < 0.9));
     }
 }

@@ -46,13 +46,14 @@ pub struct Viewed {
 }
 
 /// A frame that is due.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlayedFrame {
     /// The frame.
     pub unit: AccessUnit,
     /// True if it came too late to be shown: it is of use to later frames that refer to it.
     pub late: bool,
-    due: Time,
+    /// When it was due.
+    pub due: Time,
 }
 
 /// A viewer: it takes the frames of sources as they are due.
