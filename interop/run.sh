@@ -1,7 +1,7 @@
 #!/bin/sh
 # Interoperability, codec and programs, over loopback only: what `make interop` runs. Needs the network once, for
-# scapy, stamp-suite, rtc-rtcp, rtc-interceptor, prometheus-node-exporter and, as root, tshark; iperf3 where it is installed. Exits with 0, or at the
-# first difference; the last line names what was skipped.
+# scapy, stamp-suite, rtc-rtcp, rtc-interceptor, prometheus-node-exporter and, as root, tshark, ffmpeg and GStreamer; iperf3 where it is installed.
+# Exits with 0, or at the first difference; the last line names what was skipped.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -57,8 +57,10 @@ cargo run --quiet --release --manifest-path interop/Cargo.toml --bin guest
 
 say "programs"
 [ -x "$suite" ] || cargo install --quiet stamp-suite --version 1.0.0 --locked --root "$root/interop/target/stamp-suite"
-cargo build --quiet --release -p lastmile-cli
+cargo build --quiet --release -p lastmile-cli --features video
 cargo build --quiet --release -p lastmile-net --example round_trip
+
+interop/video.sh "$root/target/release/lastmile"
 
 say "captures against tshark"
 command -v tshark >/dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -y -q tshark >/dev/null

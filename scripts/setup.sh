@@ -26,10 +26,11 @@ if ((EUID != 0)); then
     as_root=(sudo)
 fi
 
-if ! command -v cc >/dev/null; then
-    command -v apt-get >/dev/null || fail "a C compiler is missing: install one, then run this again"
+# The checks build the feature `video`, which is C++.
+if ! command -v cc >/dev/null || ! command -v c++ >/dev/null; then
+    command -v apt-get >/dev/null || fail "a C and C++ compiler is missing: install one, then run this again"
     if ((EUID != 0)); then
-        command -v sudo >/dev/null || fail "a C compiler is missing: as root, apt-get install build-essential"
+        command -v sudo >/dev/null || fail "a C and C++ compiler is missing: as root, apt-get install build-essential"
     fi
     apt_install build-essential
 fi

@@ -14,7 +14,7 @@ const OWN: [&str; 5] = [
 ];
 
 /// Commands and studies that are a role's own or evaluate it, the lists of commands and of registries, papers that are about streams,
-/// and the library's front page.
+/// the source and the viewer of real video, and the library's front page.
 const NAMING: &[(&str, &str)] = &[
     ("lastmile/src/lib.rs", "measure"),
     ("lastmile-cli/src/commands/enough.rs", "measure"),
@@ -39,6 +39,8 @@ const NAMING: &[(&str, &str)] = &[
     ("lastmile-study/src/papers/lda/cases.rs", "stream"),
     ("lastmile-study/src/papers/tfrc_probe/measure.rs", "measure"),
     ("lastmile-study/src/papers/vtp/measure.rs", "stream"),
+    ("lastmile-net/src/media/source.rs", "stream"),
+    ("lastmile-net/src/media/viewer.rs", "stream"),
     ("lastmile-net/src/program/lines.rs", "stream"),
     ("lastmile-study/src/evaluate/guest.rs", "stream"),
     ("lastmile-study/src/papers/wbest/measure.rs", "measure"),

@@ -10,6 +10,8 @@ pub mod driver;
 pub mod iperf3;
 #[cfg(feature = "lab")]
 pub mod lab;
+#[cfg(feature = "video")]
+pub mod media;
 pub mod program;
 pub mod recording;
 pub mod sched;

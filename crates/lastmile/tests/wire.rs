@@ -243,3 +243,109 @@ proptest! {
         prop_assert_eq!(wire.len(), mode.base_len() + area.len());
     }
 }
+
+/// Units of a byte stream: those that a sender may have.
+fn pictures() -> impl Strategy<Value = Vec<u8>> {
+    let unit = (0_u8..=3, 1_u8..=23, prop::collection::vec(1_u8..=255, 1..400));
+    prop::collection::vec(unit, 1..12).prop_map(|units| {
+        let mut stream = Vec::new();
+        for (reference, kind, rest) in units {
+            h264::write_nal_unit(&mut stream, &[&[reference << 5 | kind][..], &rest].concat());
+        }
+        stream
+    })
+}
+
+proptest! {
+    #[test]
+    fn pictures_come_whole_out_of_packets_in_any_order(
+        pictures in prop::collection::vec(pictures(), 1..5),
+        most in 3_usize..300,
+        first in any::<u16>(),
+        seed in any::<u64>(),
+    ) {
+        let mut packets = Vec::new();
+        for (time, picture) in (1_u32..).zip(&pictures) {
+            let payloads = h264::packetize(picture, most);
+            let last = payloads.len() - 1;
+            packets.extend(payloads.into_iter().enumerate().map(|(index, payload)| (time, index == last, payload)));
+        }
+        // All that came is taken only at the end: the order cannot matter below the window.
+        prop_assume!(packets.len() < 3_000);
+        let mut numbered: Vec<_> = (0_u16..).map(|index| first.wrapping_add(index)).zip(packets).collect();
+        numbered.sort_by_key(|(number, _)| (u64::from(*number) + 1).wrapping_mul(seed | 1));
+        let mut depacketizer = h264::Depacketizer::default();
+        for (number, (time, marker, payload)) in &numbered {
+            prop_assert!(payload.len() <= most);
+            depacketizer.push(*number, *time, *marker, payload);
+            depacketizer.push(*number, *time, *marker, payload);
+        }
+        prop_assert_eq!(depacketizer.counts().duplicates, numbered.len() as u64);
+        for picture in &pictures {
+            let unit = depacketizer.pop().expect("all of it came");
+            prop_assert!(unit.whole);
+            prop_assert_eq!(&unit.bytes, picture);
+        }
+        prop_assert_eq!(depacketizer.force(), None);
+    }
+
+    #[test]
+    fn of_lossy_packets_only_units_that_were_sent_come_out(
+        pictures in prop::collection::vec(pictures(), 1..5),
+        most in 3_usize..300,
+        lost in any::<u64>(),
+    ) {
+        let mut depacketizer = h264::Depacketizer::default();
+        let mut number = 0_u16;
+        let mut missing = 0;
+        for (time, picture) in (1_u32..).zip(&pictures) {
+            let payloads = h264::packetize(picture, most);
+            for (index, payload) in payloads.iter().enumerate() {
+                let loses = number > 0 && lost >> (number % 64) & 1 == 1;
+                if !loses {
+                    depacketizer.push(number, time, index + 1 == payloads.len(), payload);
+                }
+                missing += u64::from(loses);
+                number += 1;
+            }
+        }
+        let mut told = 0;
+        while let Some(unit) = depacketizer.force() {
+            let sent = &pictures[unit.timestamp as usize - 1];
+            let mut of: Vec<_> = h264::nal_units(sent).collect();
+            for part in h264::nal_units(&unit.bytes) {
+                let place = of.iter().position(|other| *other == part);
+                prop_assert!(place.is_some(), "a unit that was not sent");
+                of.drain(..=place.unwrap());
+            }
+            told += unit.lost;
+            // Whole: all of it, but for what stood alone in a lost packet before a unit that seems to begin a picture.
+            let seems = h264::nal_units(&unit.bytes).next().is_some_and(|first| {
+                (6..=9).contains(&h264::nal_type(first[0])) || first.get(1).is_some_and(|second| second & 0x80 != 0)
+            });
+            prop_assert!(!unit.whole || unit.bytes == *sent || seems);
+        }
+        // Those after the last that came are not known of.
+        prop_assert!(told <= missing);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_payloads_and_descriptions_are_survived(
+        packets in prop::collection::vec(
+            (any::<u8>(), 0_u32..4, any::<bool>(), prop::sample::select(vec![0x78_u8, 0x7c, 0x5c, 0x41, 0x67, 0xff]), prop::collection::vec(any::<u8>(), 0..40)),
+            0..60,
+        ),
+        lines in prop::collection::vec("(v=0|m=video [0-9]{1,6} RTP/AVP 9[0-9]|a=rtpmap:9[0-9] H264/90000|a=fmtp:9[0-9] [a-z=;,A-Z0-9-]{0,40}|c=IN IP4 [0-9.]{1,15}|.{0,20})", 0..8),
+    ) {
+        let mut depacketizer = h264::Depacketizer::default();
+        for (number, time, marker, first, rest) in packets {
+            depacketizer.push(number.into(), time, marker, &[&[first][..], &rest].concat());
+            let _ = if number % 4 == 0 { depacketizer.force() } else { depacketizer.pop() };
+        }
+        if let Ok(video) = format!("v=0\n{}", lines.join("\n")).parse::<sdp::Video>() {
+            prop_assert_eq!(video.to_string().parse::<sdp::Video>().map(|again| again.port), Ok(video.port));
+        }
+    }
+}

@@ -1,12 +1,19 @@
 //! `lastmile receive`: the receiving end of streams on this host.
 
+use std::path::PathBuf;
+
 use anyhow::anyhow;
-use lastmile::endpoint::stream::{Decision, FeedbackInterval, ReceiverConfig};
+use lastmile::endpoint::AnyEndpoint;
+use lastmile::endpoint::stream::{Decision, FeedbackInterval, MEDIA, ReceiverConfig};
 use lastmile::time::Span;
+use lastmile_net::recording::Header;
 
 use super::stream::of_use;
 use crate::files::live::LiveArgs;
-use crate::roles::{self, stream, stream::receiving::Receiving};
+use crate::roles::{
+    self, stream,
+    stream::receiving::{Quality, Receiving},
+};
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, random_numbers};
 use crate::shell::options::KERNEL_NOISE;
@@ -14,7 +21,7 @@ use crate::shell::signals;
 
 /// Receive RTP streams and answer them with the feedback that sets their rate (RFC 8888)
 ///
-/// Answers begin when two packets of a source came in sequence, and never have more bytes than the source sent. The receiver counts and
+/// Real video is decoded with --output or --reference. Answers begin when two packets of a source came in sequence, and never have more bytes than the source sent. The receiver counts and
 /// judges the losses of a sender with `tfrc(form=receiver)+zbs` or the like. It runs until Ctrl-C, with one stream after another or
 /// several at once; with --once to the end of the first.
 #[derive(clap::Args)]
@@ -31,6 +38,15 @@ pub(crate) struct Args {
     /// Ask for lost packets again (RFC 4585, `stream --retransmit`), up to this age
     #[arg(long, value_name = "TIME")]
     nack: Option<Span>,
+    /// Decode H.264 and write it to FILE: pictures (.y4m), or the byte stream as it came (.h264)
+    #[arg(long, value_name = "FILE", help_heading = "Real video")]
+    output: Option<PathBuf>,
+    /// Compare pictures with the sender's source (PSNR, SSIM): `testsrc` or FILE.y4m
+    #[arg(long, value_name = "SOURCE", help_heading = "Real video")]
+    reference: Option<String>,
+    /// Frames per second of the sender [default: 30, or those of the reference]
+    #[arg(long, value_name = "NUMBER", help_heading = "Real video")]
+    frame_rate: Option<f64>,
     /// End when the first stream ends
     #[arg(long)]
     once: bool,
@@ -43,10 +59,63 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
-    if let Some(within) = args.nack {
-        of_use("--nack", within)?;
+impl Args {
+    /// True if video is decoded.
+    fn is_viewed(&self) -> bool {
+        self.output.is_some() || self.reference.is_some()
     }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
+        if let Some(within) = self.nack {
+            of_use("--nack", within)?;
+        }
+        match self.frame_rate {
+            Some(_) if !self.is_viewed() => wrong("--frame-rate is for --output and --reference".to_owned()),
+            Some(rate) if !(0.1..=1_000.0).contains(&rate) => {
+                wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a viewer tells: the quality of pictures in words, and what went wrong with its files.
+struct Viewed {
+    quality: Option<Quality>,
+    fault: Box<dyn Fn() -> Option<anyhow::Error>>,
+}
+
+/// The receiver, with its header and what its viewer tells.
+fn endpoint(args: &Args, config: ReceiverConfig) -> anyhow::Result<(Header, AnyEndpoint, Viewed)> {
+    if !args.is_viewed() {
+        let (header, endpoint) = stream::receiver(config)?;
+        return Ok((header, endpoint, Viewed { quality: None, fault: Box::new(|| None) }));
+    }
+    #[cfg(not(feature = "video"))]
+    {
+        let option = if args.output.is_some() { "--output" } else { "--reference" };
+        Err(stream::video::refused(option))
+    }
+    #[cfg(feature = "video")]
+    {
+        let reference = args.reference.as_deref().map(stream::video::VideoName::from);
+        let viewer = stream::video::viewer(args.output.as_deref(), reference.as_ref(), args.frame_rate)?;
+        let (seen, told) = (viewer.seen(), viewer.seen());
+        let (header, endpoint) = stream::viewing_receiver(config, Box::new(viewer))?;
+        let quality = move || stream::receiving::in_words(&told.lock());
+        let file =
+            args.output.clone().or_else(|| args.reference.clone().map(PathBuf::from)).unwrap_or_default();
+        let fault = move || {
+            let error = seen.lock().error.take()?;
+            Some(crate::shell::replace::incomplete(&file, &error.into()))
+        };
+        Ok((header, endpoint, Viewed { quality: Some(Box::new(quality)), fault: Box::new(fault) }))
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
+    args.check()?;
     let sockets = args.socket.listen(args.port)?;
     let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().to_string()).collect();
     let mut driver = args.socket.driver(sockets)?;
@@ -57,9 +126,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         receipt_times: args.receipt_times,
         nack: args.nack,
         resolution: KERNEL_NOISE,
+        video: args.is_viewed().then_some(MEDIA),
         ..ReceiverConfig::new(ssrc)
     };
-    let (header, endpoint) = stream::receiver(config)?;
+    let (header, endpoint, viewed) = endpoint(&args, config)?;
     let live = args.live.open(header, endpoint)?;
     if !args.json {
         crate::shell::log(&format!(
@@ -68,6 +138,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ));
     }
     let mut receiving = Receiving::default();
+    receiving.quality = viewed.quality;
     let looked_at = crate::shell::is_looked_at(args.json);
     let written = live.run(&mut driver, None, |event| {
         let line = receiving.take(event);
@@ -92,6 +163,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::shell::say_text(&receiving.lines(), false);
     }
     written?;
+    if let Some(error) = (viewed.fault)() {
+        return Err(error);
+    }
     // A signal is the normal end of a server, but interrupts a wait for one stream (`--once`).
     if args.once && signals::stopped() {
         return Ok(Some(Exit::Interrupted));

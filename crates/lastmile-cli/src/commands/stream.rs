@@ -1,4 +1,4 @@
-//! `lastmile stream HOST`: synthetic video to a receiver, at the rate of a controller.
+//! `lastmile stream [SOURCE] HOST`: synthetic or real video to a receiver, at the rate of a controller.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::ValueEnum;
 use lastmile::control::Composition;
+use lastmile::endpoint::AnyEndpoint;
 use lastmile::endpoint::stream::source::{SOURCES, read_sizes};
 use lastmile::endpoint::stream::{ControlConfig, Retransmission, SenderConfig, SenderRate, SourceConfig};
 use lastmile::node::Ecn;
@@ -14,8 +15,10 @@ use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::MAX_SCHEME_NAME;
+use lastmile_net::recording::Header;
 
 use crate::files::live::LiveArgs;
+use crate::roles::stream::video::{Size, VideoName};
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_numbers, resolve_at};
@@ -25,14 +28,17 @@ use crate::shell::signals;
 /// Default of --max: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
 const MAX: Rate = Rate::ip(10_000_000);
 
-/// Send synthetic video to HOST, at the rate that a controller finds
+/// Send video to HOST, at the rate that a controller finds
 ///
 /// HOST runs `lastmile receive`, or another program that answers RTP with RTCP. Packets are plain RTP (RFC 3550); the receiver's congestion
-/// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 15 s.
+/// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 15 s. SOURCE is real video, coded as
+/// H.264 (RFC 6184): `testsrc`, a moving test pattern, or a file in y4m, over and over. Without it frames have sizes and no content.
 #[derive(clap::Args)]
+#[command(override_usage = "lastmile stream [OPTIONS] [SOURCE] <HOST>")]
 pub(crate) struct Args {
-    /// Host name or address, with or without a port
-    host: String,
+    /// Real video, if it is to be sent: `testsrc` or FILE.y4m; then host name or address, with or without a port
+    #[arg(value_names = ["SOURCE", "HOST"], num_args = 1..=2, required = true)]
+    places: Vec<String>,
     /// UDP port of `receive` on HOST [default: 5004]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
@@ -67,9 +73,15 @@ pub(crate) struct Args {
     /// Size of the largest packets, IP headers included
     #[arg(long, value_name = "BYTES", default_value = "1200 B")]
     packet_size: Bytes,
-    /// Frames per second
-    #[arg(long, value_name = "NUMBER", default_value_t = 30.0)]
-    frame_rate: f64,
+    /// Frames per second [default: 30, or those of the file]
+    #[arg(long, value_name = "NUMBER")]
+    frame_rate: Option<f64>,
+    /// Size in which real video is sent [default: 640x480, or that of the file]
+    #[arg(long, value_name = "WIDTHxHEIGHT", help_heading = "Real video")]
+    size: Option<Size>,
+    /// Write the stream's description for players such as ffplay (SDP) to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Real video")]
+    sdp: Option<PathBuf>,
     /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace` [default: `cbr` at a fixed rate, `on-demand`
     /// under control]
     #[arg(long, value_name = "NAME")]
@@ -118,6 +130,8 @@ impl From<EcnArg> for Ecn {
 
 /// The least packet: headers of IPv6, UDP and RTP, and a byte.
 const SMALLEST: u64 = 61;
+/// The same of real video: fragments of slices in it have headers of their own.
+const SMALLEST_VIDEO: u64 = 150;
 
 impl Args {
     /// The fixed rate or the controller; the error names the wrong option.
@@ -163,14 +177,43 @@ impl Args {
         Ok(SourceConfig { source: Some(source), sizes, ..SourceConfig::default() })
     }
 
+    /// The source of real video, if it is to be sent, and the host.
+    fn places(&self) -> anyhow::Result<(Option<VideoName>, &str)> {
+        let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
+        match &self.places[..] {
+            [source, host] => {
+                if self.source.is_some() || self.trace.is_some() {
+                    return wrong(format!(
+                        "{source} is the source of the frames: leave out --source and --trace"
+                    ));
+                }
+                if self.packet_size.0 < SMALLEST_VIDEO {
+                    let size = self.packet_size.0;
+                    return wrong(format!(
+                        "--packet-size must be {SMALLEST_VIDEO} at least for real video, not {size}"
+                    ));
+                }
+                Ok((Some(VideoName::from(source.as_str())), host))
+            }
+            [host] => {
+                let option = if self.size.is_some() { "--size" } else { "--sdp" };
+                if self.size.is_some() || self.sdp.is_some() {
+                    return wrong(format!("{option} is for real video: name its source before {host}"));
+                }
+                Ok((None, host))
+            }
+            _ => wrong("name a host".to_owned()),
+        }
+    }
+
     /// Refuses values out of range.
     fn check(&self) -> anyhow::Result<()> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
         if let Some(within) = self.retransmit {
             of_use("--retransmit", within)?;
         }
-        if !(0.1..=1_000.0).contains(&self.frame_rate) {
-            return wrong(format!("--frame-rate must be 0.1 to 1000, not {}", self.frame_rate));
+        if let Some(rate) = self.frame_rate.filter(|rate| !(0.1..=1_000.0).contains(rate)) {
+            return wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"));
         }
         if !(SMALLEST..=9_000).contains(&self.packet_size.0) {
             return wrong(format!("--packet-size must be {SMALLEST} to 9000, not {}", self.packet_size.0));
@@ -189,10 +232,76 @@ pub(super) fn of_use(option: &str, within: Span) -> anyhow::Result<()> {
     Err(Exit::Usage.blame(anyhow!("{option} must be {shortest} at least, not {within}: {why}")))
 }
 
+/// Pictures and the size in which they are sent.
+#[cfg(feature = "video")]
+type Prepared = (Box<dyn lastmile_net::media::Pictures>, Size);
+#[cfg(not(feature = "video"))]
+type Prepared = std::convert::Infallible;
+
+/// Opens a source of real video.
+#[cfg(feature = "video")]
+fn prepare(args: &Args, video: &VideoName) -> anyhow::Result<Prepared> {
+    if args.live.records() {
+        let why = "its sender cannot be built again from a recording: record at the receiver";
+        return Err(Exit::Usage.blame(anyhow!("--record is not for real video: {why}")));
+    }
+    stream::video::pictures(video, args.size, args.frame_rate)
+}
+
+#[cfg(not(feature = "video"))]
+fn prepare(args: &Args, _: &VideoName) -> anyhow::Result<Prepared> {
+    Err(stream::video::refused(&args.places[0]))
+}
+
+/// Frames in a second: those asked for, else those of the file, else 30.
+fn frame_rate(args: &Args, video: Option<&Prepared>) -> f64 {
+    #[cfg(feature = "video")]
+    let own = video.map(|(pictures, _)| pictures.frame_rate());
+    #[cfg(not(feature = "video"))]
+    let own = video.map(|never| match *never {});
+    args.frame_rate.or(own).unwrap_or(30.0)
+}
+
+/// Tells the error of the source of real video, once it failed.
+type Failed = Box<dyn Fn() -> Option<anyhow::Error>>;
+
+/// A sender with its header, and its source's error.
+type Made = (Header, AnyEndpoint, Failed);
+
+/// The sender of real video.
+#[cfg(feature = "video")]
+fn video_endpoint(args: &Args, config: SenderConfig, (pictures, size): Prepared) -> anyhow::Result<Made> {
+    let (source, description) = stream::video::source(pictures, size, &config)?;
+    if let Some(file) = &args.sdp {
+        let text = description.to_string();
+        crate::shell::replace::replace(file, |out| Ok(std::io::Write::write_all(out, text.as_bytes())?))?;
+    }
+    let (error, name) = (source.error(), args.places[0].clone());
+    let (header, endpoint) = stream::video_sender(config, Box::new(source))?;
+    let failed = move || error.take().map(|error| Exit::Usage.blame(anyhow!("{name}: {error}")));
+    Ok((header, endpoint, Box::new(failed)))
+}
+
+#[cfg(not(feature = "video"))]
+fn video_endpoint(_: &Args, _: SenderConfig, video: Prepared) -> anyhow::Result<Made> {
+    match video {}
+}
+
+/// The sender.
+fn endpoint(args: &Args, config: SenderConfig, video: Option<Prepared>) -> anyhow::Result<Made> {
+    if let Some(video) = video {
+        return video_endpoint(args, config, video);
+    }
+    let (header, endpoint) = stream::sender(config)?;
+    Ok((header, endpoint, Box::new(|| None)))
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.check()?;
     let rate = args.rate()?;
-    let peer = resolve_at(&args.host, args.port, MEDIA_PORT, args.socket.bind)?;
+    let (video, host) = args.places()?;
+    let video = video.map(|video| prepare(&args, &video)).transpose()?;
+    let peer = resolve_at(host, args.port, MEDIA_PORT, args.socket.bind)?;
     if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
         return Err(Exit::Usage.blame(anyhow!(
             "{peer} is a group of hosts: a stream goes to one receiver, whose feedback it follows"
@@ -204,7 +313,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let seconds = args.max_seconds.map_or(args.seconds, |most| args.seconds.min(most));
     let config = SenderConfig {
         source: SourceConfig { seed, ..args.source()? },
-        frame_rate: args.frame_rate,
+        frame_rate: frame_rate(&args, video.as_ref()),
         packet_size: args.packet_size,
         ecn: args.ecn.into(),
         stop: driver.now() + Span::from_secs_f64(seconds),
@@ -231,15 +340,20 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ));
     }
     let mut sending = Sending::new(&config);
-    let (header, endpoint) = stream::sender(config)?;
+    let (header, endpoint, failed) = endpoint(&args, config, video)?;
     let looked_at = crate::shell::is_looked_at(args.json);
     let live = args.live.open(header, endpoint)?;
+    let mut fault = None;
     let written = live.run(&mut driver, args.max_seconds.map(Duration::from_secs_f64), |event| {
         if let Some(line) = sending.take(event).filter(|_| looked_at) {
             crate::shell::look(&line);
         }
-        false
+        fault = fault.take().or_else(&failed);
+        fault.is_some()
     })?;
+    if let Some(error) = fault {
+        return Err(error);
+    }
     let interrupted = signals::stopped();
     if args.json {
         crate::shell::json(&sending)?;

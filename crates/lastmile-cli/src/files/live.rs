@@ -46,6 +46,12 @@ pub(crate) struct Live {
 }
 
 impl LiveArgs {
+    /// True if a recording is asked for.
+    #[cfg(feature = "video")]
+    pub(crate) fn records(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// Opens the files of an endpoint, which can be built again from the header.
     pub(crate) fn open(&self, header: Header, endpoint: AnyEndpoint) -> anyhow::Result<Live> {
         #[cfg(feature = "pages")]

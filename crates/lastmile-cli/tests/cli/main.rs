@@ -20,6 +20,8 @@ mod schemas;
 mod screens;
 mod streams;
 mod traffic;
+#[cfg(feature = "video")]
+mod video;
 
 use std::net::UdpSocket;
 

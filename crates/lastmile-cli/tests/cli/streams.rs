@@ -17,14 +17,14 @@ use crate::common::{Ended, PROGRAM, Scratch, lastmile, run};
 const INTERRUPTED: i32 = 130;
 
 /// `lastmile receive` on a free port of the loopback.
-struct Receiver {
+pub(super) struct Receiver {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
-    address: String,
+    pub(super) address: String,
 }
 
 impl Receiver {
-    fn start(options: &[&str]) -> Receiver {
+    pub(super) fn start(options: &[&str]) -> Receiver {
         let mut receiver = Receiver::at("127.0.0.1:0", options);
         let mut line = String::new();
         receiver.out.read_line(&mut line).expect("its first line");
@@ -47,12 +47,12 @@ impl Receiver {
         Receiver { child, out, address: address.to_owned() }
     }
 
-    fn interrupt(&self) {
+    pub(super) fn interrupt(&self) {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
     }
 
     /// Its exit code and its output since it began.
-    fn ended(mut self) -> (Option<i32>, String) {
+    pub(super) fn ended(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         let mut text = String::new();
         self.out.read_to_string(&mut text).unwrap();
@@ -67,12 +67,12 @@ impl Drop for Receiver {
     }
 }
 
-fn stream(to: &str, options: &[&str]) -> Ended {
+pub(super) fn stream(to: &str, options: &[&str]) -> Ended {
     lastmile(&[&["stream", to][..], options].concat())
 }
 
 const KEYS: &str = "peer control rate_bps target_bps sent_bps received_bps layer packets acknowledged unaccounted lost loss lost_congestion \
-                    lost_wireless lost_late scheme_heeded marked capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
+                    lost_wireless lost_late scheme_heeded marked frames frames_dropped capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
                     bytes media_bytes report_bytes bytes_received feedback_packets impossible_reports ended refused";
 
 #[test]

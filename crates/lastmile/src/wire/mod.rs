@@ -22,6 +22,9 @@
 //! | packet receipt times of extended reports | RFC 3611, 3 and 4.3 |
 //! | send time in RTP packets, report of TFRC's receiver | ours, in RFC 8285's and RFC 3550's frames |
 //! | NACKs and the packets that are sent again | RFC 4585, 6.2.1; RFC 4588, 4 |
+//! | requests for key frames | RFC 4585, 6.3.1; RFC 5104, 4.3.1 |
+//! | H.264 in RTP packets | RFC 6184, 5 to 7, [`h264`] |
+//! | descriptions of a video for players | RFC 4566, 5 and 9; RFC 6184, 8.2, [`sdp`] |
 //! | control connection and datagrams of iperf3 | its sources, [`iperf3`] |
 //! | generated traffic and its sink | ours, [`traffic`] |
 //!
@@ -58,13 +61,16 @@ mod auth;
 mod build;
 mod ccfb;
 mod extended;
+pub mod h264;
 pub mod iperf3;
+mod key_frame;
 mod nack;
 mod ntp;
 pub mod private;
 mod rtcp;
 mod rtcp_packet;
 mod rtp;
+pub mod sdp;
 mod stamp;
 mod standard;
 mod tfrc;
@@ -77,6 +83,7 @@ pub use ccfb::{
     Feedback, FeedbackBlock, FeedbackRequest, MAX_REPORTED, Reported, write_feedback, write_feedback_request,
 };
 pub use extended::{ExtendedReport, ReceiptTimes, write_receipt_times};
+pub use key_frame::{KeyFrameRequest, write_picture_loss};
 pub use nack::{Nack, RETRANSMISSION_HEADER_LEN, original, write_nack, write_retransmission};
 pub use ntp::{ErrorEstimate, TimestampFormat};
 pub use rtcp::{

@@ -6,6 +6,7 @@
 use super::WireError;
 use super::ccfb::{FEEDBACK_FORMAT, Feedback, FeedbackRequest, INTERVAL_NAME};
 use super::extended::{EXTENDED_REPORT, ExtendedReport};
+use super::key_frame::{FIR_FORMAT, KeyFrameRequest, PAYLOAD_FEEDBACK, PLI_FORMAT};
 use super::nack::{NACK_FORMAT, Nack};
 use super::rtcp_packet::{APPLICATION, TRANSPORT_FEEDBACK, packet, split};
 use super::tfrc::{NAME, REPORT, SCHEME, TfrcReport, TfrcScheme};
@@ -100,6 +101,8 @@ pub enum Rtcp<'a> {
     Feedback(Feedback<'a>),
     /// Lost packets that are asked for again (RFC 4585).
     Nack(Nack<'a>),
+    /// A picture that needs none before it is asked for (RFC 4585, RFC 5104).
+    KeyFrame(KeyFrameRequest<'a>),
     /// An extended report (RFC 3611).
     Extended(ExtendedReport<'a>),
     /// A report of TFRC's receiver: ours, in an APP packet.
@@ -201,6 +204,9 @@ impl<'a> Rtcp<'a> {
                 Rtcp::Feedback(Feedback::parse(packet)?)
             }
             TRANSPORT_FEEDBACK if count == usize::from(NACK_FORMAT) => Rtcp::Nack(Nack::parse(packet)?),
+            PAYLOAD_FEEDBACK if [PLI_FORMAT, FIR_FORMAT].map(usize::from).contains(&count) => {
+                Rtcp::KeyFrame(KeyFrameRequest::parse(packet)?)
+            }
             EXTENDED_REPORT => Rtcp::Extended(ExtendedReport::parse(packet)?),
             APPLICATION if packet.get(8..12) == Some(&NAME) && count == usize::from(REPORT) => {
                 Rtcp::Tfrc(TfrcReport::parse(packet)?)

@@ -44,6 +44,7 @@ fn no_lie_but_of_losses_gains_more_than_four_times_the_rate() {
             then: None,
             delay: Span::from_millis(20),
             queue,
+            mark: u64::MAX,
             loss,
             size: Bytes(1000),
             feedback: Span::from_millis(10),

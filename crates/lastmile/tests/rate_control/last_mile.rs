@@ -15,6 +15,7 @@ fn path(mbps: u64, queue: u64, loss: f64, then: Option<(i64, Rate)>) -> Path {
         then,
         delay: Span::from_millis(20),
         queue,
+        mark: u64::MAX,
         loss,
         size: Bytes(1000),
         feedback: Span::from_millis(50),

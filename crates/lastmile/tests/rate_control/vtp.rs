@@ -10,6 +10,7 @@ fn run(name: &str, loss: f64, queue: u64) -> Came {
         then: None,
         delay: Span::from_millis(20),
         queue,
+        mark: u64::MAX,
         loss,
         size: Bytes(1000),
         feedback: Span::from_millis(10),

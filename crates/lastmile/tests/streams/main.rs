@@ -23,6 +23,7 @@ mod hosting;
 mod receiver;
 mod sender;
 mod shares;
+mod video;
 mod whatever;
 mod whole;
 

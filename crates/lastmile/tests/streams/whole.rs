@@ -3,27 +3,30 @@
 use super::*;
 
 /// A path that loses, marks, copies and delays, by the numbers of the packets.
-struct Path {
-    lose: u64,
-    mark: u64,
-    copy: u64,
-    delay: fn(u64) -> Span,
+pub(super) struct Path {
+    pub(super) lose: u64,
+    pub(super) mark: u64,
+    pub(super) copy: u64,
+    pub(super) delay: fn(u64) -> Span,
 }
 
 /// Results of a stream over a path.
-struct Came {
-    sent: Sent,
-    received: Received,
+pub(super) struct Came {
+    pub(super) sent: Sent,
+    pub(super) received: Received,
     /// Packets that the path marked.
     marked: u64,
-    decisions: Vec<Decision>,
+    pub(super) decisions: Vec<Decision>,
     /// The loss event rate in each report of TFRC's receiver, and how many names of schemes went to it.
     loss_event_rates: Vec<f64>,
     named: usize,
 }
 
-fn over(path: &Path, mut sender: Sender) -> Came {
-    let mut receiver = receiver();
+fn over(path: &Path, sender: Sender) -> Came {
+    between(path, sender, receiver())
+}
+
+pub(super) fn between(path: &Path, mut sender: Sender, mut receiver: Receiver) -> Came {
     let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
     let (mut order, mut media, mut marked, mut named) = (0, 0, 0, 0);
     let (mut all, mut loss_event_rates) = (Vec::new(), Vec::new());

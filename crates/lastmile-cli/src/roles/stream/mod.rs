@@ -33,6 +33,7 @@ mod answer;
 mod plots;
 pub(crate) mod receiving;
 pub(crate) mod sending;
+pub(crate) mod video;
 mod words;
 
 use words::told;
@@ -98,6 +99,28 @@ pub(crate) fn sender(config: SenderConfig) -> anyhow::Result<(Header, AnyEndpoin
 /// A receiver on real sockets, and the first line of its recording.
 pub(crate) fn receiver(config: ReceiverConfig) -> anyhow::Result<(Header, AnyEndpoint)> {
     live(Which::Receiver(config))
+}
+
+/// A sender of real video on real sockets, and the header of its page; no recording can build it again.
+#[cfg(feature = "video")]
+pub(crate) fn video_sender(
+    config: SenderConfig,
+    source: Box<dyn lastmile::endpoint::stream::source::FrameSource>,
+) -> anyhow::Result<(Header, AnyEndpoint)> {
+    let header = Which::Sender(Box::new(config.clone())).header(World::Real)?;
+    let sender = Sender::sourced(config, source).map_err(|error| Exit::Usage.blame(error))?;
+    Ok((header, any(sender)))
+}
+
+/// A receiver with a viewer on real sockets, and the first line of its recording.
+#[cfg(feature = "video")]
+pub(crate) fn viewing_receiver(
+    config: ReceiverConfig,
+    viewer: Box<dyn lastmile::endpoint::stream::FrameSink>,
+) -> anyhow::Result<(Header, AnyEndpoint)> {
+    let header = Which::Receiver(config.clone()).header(World::Real)?;
+    let receiver = Receiver::viewed(config, viewer).map_err(|error| Exit::Usage.blame(error))?;
+    Ok((header, any(receiver)))
 }
 
 fn live(end: Which) -> anyhow::Result<(Header, AnyEndpoint)> {

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use lastmile::endpoint::Event;
-use lastmile::endpoint::stream::{Decision, Left, Received};
+use lastmile::endpoint::stream::{Decision, Left, Received, Viewed};
+use lastmile::time::Time;
 use lastmile_sim::monitor::flows::as_rate;
 
 use super::sending::{milliseconds, percent};
@@ -12,13 +13,20 @@ use lastmile_report::text::Text;
 /// Most ended streams that are kept: a receiver may run for years.
 const MAX_ROWS: usize = 1_000;
 
+/// Tells the quality of what was decoded, in words.
+pub(crate) type Quality = Box<dyn Fn() -> Option<String>>;
+
 /// A receiver's sources.
 #[derive(Default)]
 pub(crate) struct Receiving {
+    /// The quality of pictures, where they are decoded.
+    pub(crate) quality: Option<Quality>,
+    /// Each source's frames at its last line, and when that was.
+    viewed: Vec<((SocketAddr, u32), Time, Viewed)>,
     /// Each source's counts at its last line.
     under_way: Vec<((SocketAddr, u32), Received)>,
     /// Sources that left, the first [`MAX_ROWS`].
-    left: Vec<(SocketAddr, u32, Left, Received)>,
+    left: Vec<(SocketAddr, u32, Left, Received, Option<Viewed>)>,
 }
 
 impl Receiving {
@@ -42,15 +50,40 @@ impl Receiving {
                     received.jitter
                 ))
             }
+            Decision::FramesViewed { peer, ssrc, viewed } => {
+                let before = self.viewed.iter().find(|(source, ..)| *source == (*peer, *ssrc)).copied();
+                self.viewed.retain(|(source, ..)| *source != (*peer, *ssrc));
+                self.viewed.push(((*peer, *ssrc), event.at, *viewed));
+                let (_, at, before) = before?;
+                let seconds = (event.at - at).as_secs_f64();
+                let rate = (viewed.frames - before.frames) as f64 / seconds;
+                (seconds > 0.1)
+                    .then(|| format!("        video  {rate:.1} frames/s  {}", self.frames(viewed, true)))
+            }
             Decision::SourceLeft { peer, ssrc, why, received } => {
+                let viewed = self.viewed.iter().find(|(source, ..)| *source == (*peer, *ssrc));
+                let viewed = viewed.map(|(.., viewed)| *viewed);
+                self.viewed.retain(|(source, ..)| *source != (*peer, *ssrc));
                 self.under_way.retain(|(source, _)| *source != (*peer, *ssrc));
                 if self.left.len() < MAX_ROWS {
-                    self.left.push((*peer, *ssrc, *why, *received));
+                    self.left.push((*peer, *ssrc, *why, *received, viewed));
                 }
                 None
             }
             _ => None,
         }
+    }
+
+    /// Counts of frames in words, with the quality of all pictures so far.
+    fn frames(&self, viewed: &Viewed, with_quality: bool) -> String {
+        let Viewed { damaged, late, lost, freezes, frozen, delay, key_frames_asked, .. } = viewed;
+        let quality = self.quality.as_ref().filter(|_| with_quality).and_then(|quality| quality());
+        let quality = quality.map_or_else(String::new, |quality| format!("; {quality}"));
+        format!(
+            "damaged {damaged}, late {late}, unusable {lost}; {freezes} freezes ({}); key frames asked for {key_frames_asked}; playout delay {}{quality}",
+            milliseconds(Some(frozen.as_secs_f64())),
+            milliseconds(Some(delay.as_secs_f64())),
+        )
     }
 
     /// Sources that have left, at most [`MAX_ROWS`].
@@ -60,13 +93,13 @@ impl Receiving {
 
     /// The first source that fell silent without a goodbye.
     pub(crate) fn silent(&self) -> Option<SocketAddr> {
-        self.left.iter().find(|(.., why, _)| *why == Left::Silent).map(|(peer, ..)| *peer)
+        self.left.iter().find(|(.., why, _, _)| *why == Left::Silent).map(|(peer, ..)| *peer)
     }
 
     /// Lines for people: results of each stream.
     pub(crate) fn lines(&self) -> Text {
         let mut text = Text::default();
-        for (peer, _, why, received) in &self.left {
+        for (place, (peer, _, why, received, viewed)) in self.left.iter().enumerate() {
             let seconds = (received.last - received.first).as_secs_f64();
             let rate = (seconds > 0.0).then(|| as_rate(received.bytes.bits() as f64 / seconds).to_string());
             let expected = received.packets + received.lost;
@@ -91,7 +124,23 @@ impl Receiving {
                 received.bytes,
                 received.feedback_bytes
             ));
+            if let Some(viewed) = viewed {
+                // The quality is that of all streams that were decoded: it stands at the last one.
+                let last = place + 1 == self.left.len();
+                let told = self.frames(viewed, last);
+                text.say(format!("  video: {} frames shown; {told}", viewed.frames));
+            }
         }
         text
     }
+}
+
+/// PSNR and SSIM of what a viewer saw, where it compared, and frames that could not be decoded.
+#[cfg(feature = "video")]
+pub(crate) fn in_words(seen: &lastmile_net::media::Seen) -> Option<String> {
+    let failed = (seen.undecodable > 0).then(|| format!("no picture of {} frames", seen.undecodable));
+    let quality = seen.psnr().zip(seen.ssim());
+    let quality = quality.map(|(psnr, ssim)| format!("PSNR {psnr:.1} dB, SSIM {ssim:.4}"));
+    let all: Vec<String> = quality.into_iter().chain(failed).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }

@@ -2,7 +2,7 @@
 
 use lastmile::classify::{self, LossClass, Verdicts};
 use lastmile::control;
-use lastmile::endpoint::stream::{Decision, End, Left, Received, Sent};
+use lastmile::endpoint::stream::{Decision, End, Left, Received, Sent, Viewed};
 
 use super::super::named;
 use super::LANES;
@@ -57,6 +57,13 @@ pub(super) fn told(what: &Decision) -> Told {
         Decision::SourceProgress { ssrc, received, .. } => {
             let Received { packets, lost, jitter, .. } = received;
             let text = format!("stream {ssrc:08x}: {packets} packets came, {lost} lost, jitter {jitter}");
+            (receiver, Mood::Neutral, text)
+        }
+        Decision::FramesViewed { ssrc, viewed, .. } => {
+            let Viewed { frames, damaged, late, freezes, frozen, .. } = viewed;
+            let text = format!(
+                "stream {ssrc:08x}: {frames} frames shown, {damaged} of them damaged, {late} late, {freezes} freezes of {frozen} together"
+            );
             (receiver, Mood::Neutral, text)
         }
         Decision::SourceLeft { peer, ssrc, why, received } => {

@@ -11,6 +11,9 @@ use crate::time::{Span, Time};
 use crate::units::Rate;
 use crate::wire::{FeedbackBlock, ReportBlock, Rtcp, TfrcReport, is_rtcp};
 
+/// Key frames that are asked for are so far apart at least.
+const KEY_FRAME_EVERY: Span = Span::from_secs(1);
+
 impl Sender {
     pub(super) fn on_rtcp(&mut self, now: Time, datagram: &Datagram) {
         let own = self.config.ssrc;
@@ -66,6 +69,14 @@ impl Sender {
                 Rtcp::Nack(nack) if nack.ssrc == own && self.repeater.is_some() => {
                     self.heard(now, nack.sender);
                     nack.lost().for_each(|low| self.send_again(now, low));
+                }
+                Rtcp::KeyFrame(request) if request.asks(own) => {
+                    self.heard(now, request.sender);
+                    // Requests are repeated until the key frame came, which is several times as large as others.
+                    if self.key_frame_at.is_none_or(|at| now >= at + KEY_FRAME_EVERY) {
+                        self.key_frame_at = Some(now);
+                        self.frames.key_frame();
+                    }
                 }
                 Rtcp::Goodbye(sources) if sources.iter().any(|ssrc| self.receiver == Some(ssrc)) => {
                     self.end(now, End::PeerLeft);

@@ -9,7 +9,8 @@ use crate::control::{self, Composition, RateController, Setting};
 use crate::node::Ecn;
 use crate::options::{Choice, ChoiceError, OptionError};
 use crate::time::{Epoch, Span, Time};
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, IpVersion, Rate};
+use crate::wire::{RTP_HEADER_LEN, SEND_TIME_LEN};
 
 /// Most packets of a frame: all can be awaited if sent at once.
 pub const MAX_FRAME_PACKETS: u64 = MAX_AWAITED as u64;
@@ -207,11 +208,20 @@ impl SenderConfig {
         Bytes(whole.min(second.0.max(1)))
     }
 
+    /// Settings of its source.
+    pub fn source_setting(&self) -> source::Setting<'_> {
+        let SourceConfig { seed, sizes, .. } = &self.source;
+        let paced = matches!(self.rate, SenderRate::Controlled(_));
+        // Packets under control may carry an extension.
+        let extension = if paced { SEND_TIME_LEN } else { 0 };
+        let headers = IpVersion::of(self.peer).udp_overhead() + Bytes((RTP_HEADER_LEN + extension) as u64);
+        let (frame_rate, packet_size) = (self.frame_rate, self.full_size());
+        source::Setting { frame_rate, packet_size, headers, paced, seed: *seed, sizes }
+    }
+
     /// Makes the source.
     pub(super) fn make_source(&self, controlled: bool) -> Result<Box<dyn FrameSource>, ChoiceError> {
-        let SourceConfig { seed, sizes, .. } = &self.source;
-        let (frame_rate, packet_size) = (self.frame_rate, self.full_size());
-        let setting = source::Setting { frame_rate, packet_size, paced: controlled, seed: *seed, sizes };
+        let setting = source::Setting { paced: controlled, ..self.source_setting() };
         source::build(&self.source.choice(controlled), &setting)
     }
 

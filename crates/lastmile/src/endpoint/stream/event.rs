@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use super::playout::Viewed;
 use crate::classify::Verdicts;
 use crate::control::{self, Composition};
 use crate::time::{Span, Time};
@@ -183,6 +184,15 @@ pub enum Decision {
         why: Left,
         /// Its counts.
         received: Received,
+    },
+    /// Frames of a source at a viewer, each second and right before the source has left.
+    FramesViewed {
+        /// Its address.
+        peer: SocketAddr,
+        /// Its number.
+        ssrc: u32,
+        /// Its counts so far.
+        viewed: Viewed,
     },
     /// A receiver has no room for packets of sources that it does not know: there are too many sources, or too many of that address. Told
     /// every ten seconds at most.

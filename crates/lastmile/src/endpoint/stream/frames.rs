@@ -11,6 +11,8 @@ use crate::units::{Bytes, Rate};
 /// may wait.
 const MAX_WAIT: Span = Span::from_millis(500);
 const MAX_WAIT_FRAMES: i64 = 4;
+/// A coded frame is left out, before it is made, while more than this waits: a key frame of five means takes no longer at 30 in a second.
+const MAX_WAIT_CODED: Span = Span::from_millis(150);
 /// A source answers a new target within this.
 const ANSWERS: Span = Span::from_millis(100);
 /// It has too little to send where it makes less than this share of the target, over so long.
@@ -18,7 +20,7 @@ const ENOUGH: f64 = 0.75;
 const LATELY: Span = Span::from_secs(1);
 
 /// A packet that was made and has not left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     /// When its frame was due.
     pub(super) frame: Time,
@@ -26,6 +28,8 @@ pub(super) struct Waiting {
     pub(super) marker: bool,
     /// Bytes of its IP packet.
     pub(super) size: u64,
+    /// Its payload, where it has a content.
+    pub(super) content: Option<Vec<u8>>,
 }
 
 /// The source, and the packets of its frames that have not left.
@@ -35,7 +39,9 @@ pub(super) struct Frames {
     /// When the next frame is due.
     pub(super) next: Time,
     waiting: VecDeque<Waiting>,
-    waiting_bytes: u64,
+    pub(super) waiting_bytes: u64,
+    /// The time that it took to make the last frame.
+    pub(super) took: Span,
     /// The size of full packets.
     full_size: u64,
     /// When the frame of the packet that left last was due.
@@ -57,6 +63,7 @@ impl Frames {
             next: start,
             waiting,
             waiting_bytes: 0,
+            took: Span::ZERO,
             full_size: full.0,
             last_frame: start,
             filling: 0,
@@ -78,8 +85,11 @@ impl Frames {
     }
 
     /// Makes the frame that is due, in packets of `smallest` bytes at least, of which the first `whole` are full where there is as
-    /// much; the others are alike. It is left out where at the pacing rate what waits already takes too long.
-    pub(super) fn make(&mut self, target: Rate, pacing: Option<Rate>, smallest: u64, whole: u64) -> bool {
+    /// much; the others are alike. It is left out where what waits already takes too long, which is `wait`.
+    pub(super) fn make(&mut self, target: Rate, wait: Span, smallest: u64, whole: u64) -> bool {
+        if self.source.is_coded() {
+            return self.make_coded(target, wait, smallest - 1);
+        }
         let at = self.next;
         let frame = self.source.frame(at, target, Bytes(self.waiting_bytes));
         self.next = at + frame.next.max(Span::from_nanos(1));
@@ -89,7 +99,7 @@ impl Frames {
             return true;
         }
         let most = MAX_WAIT.max(frame.next * MAX_WAIT_FRAMES);
-        if pacing.is_some_and(|pacing| pacing.time_for(Bytes(self.waiting_bytes)) > most) {
+        if wait > most {
             return false;
         }
         let full = self.full_size.max(smallest);
@@ -104,10 +114,39 @@ impl Frames {
                 None => full,
                 Some(index) => (rest * (index + 1) / others - rest * index / others).max(smallest),
             };
-            self.waiting.push_back(Waiting { frame: at, marker: index + 1 == whole + others, size });
+            let marker = index + 1 == whole + others;
+            self.waiting.push_back(Waiting { frame: at, marker, size, content: None });
             self.waiting_bytes += size;
         }
         true
+    }
+
+    /// The same of a source whose frames have content: packets are its payloads with so many bytes of headers.
+    fn make_coded(&mut self, target: Rate, wait: Span, headers: u64) -> bool {
+        let at = self.next;
+        if wait > MAX_WAIT_CODED {
+            self.next = at + self.source.skip().max(Span::from_nanos(1));
+            return false;
+        }
+        let frame = self.source.frame(at, target, Bytes(self.waiting_bytes));
+        self.next = at + frame.next.max(Span::from_nanos(1));
+        self.took = self.source.took();
+        let payloads = self.source.payloads();
+        let (mut left, mut bytes) = (payloads.len(), 0);
+        for content in payloads {
+            left -= 1;
+            let size = content.len() as u64 + headers;
+            bytes += size;
+            self.waiting.push_back(Waiting { frame: at, marker: left == 0, size, content: Some(content) });
+        }
+        self.waiting_bytes += bytes;
+        self.count(target, Bytes(bytes), self.next - at);
+        true
+    }
+
+    /// True if packets have content.
+    pub(super) fn is_coded(&self) -> bool {
+        self.source.is_coded()
     }
 
     /// Counts a frame against the least target of the time within which a source answers, over a second or so.
@@ -155,7 +194,7 @@ impl Frames {
 
     /// A full packet that carries nothing.
     pub(super) fn padding(&self, smallest: u64) -> Waiting {
-        Waiting { frame: self.last_frame, marker: false, size: self.full_size.max(smallest) }
+        Waiting { frame: self.last_frame, marker: false, size: self.full_size.max(smallest), content: None }
     }
 
     /// Takes the packet that waits for longest.
@@ -175,10 +214,15 @@ impl Frames {
 
     /// Takes the packet that waits for longest, filled up to that size; nothing but filling where none waits that small.
     pub(super) fn pop_filled(&mut self, size: u64) -> Waiting {
-        let fits = self.waiting.front().is_some_and(|packet| packet.size <= size);
+        // RTP's padding has a count of one byte.
+        let most = |packet: &Waiting| if packet.content.is_some() { packet.size + 255 } else { u64::MAX };
+        let fits = self.waiting.front().is_some_and(|packet| packet.size <= size && size <= most(packet));
         let packet = if fits { self.pop() } else { None };
-        let packet = packet.unwrap_or(Waiting { frame: self.last_frame, marker: false, size: 0 });
-        self.filling += size - packet.size;
+        let packet =
+            packet.unwrap_or(Waiting { frame: self.last_frame, marker: false, size: 0, content: None });
+        if !self.is_coded() {
+            self.filling += size - packet.size;
+        }
         Waiting { size, ..packet }
     }
 }

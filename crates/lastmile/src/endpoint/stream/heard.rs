@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::event::{Decision, Received};
 use super::missing::Missing;
+use super::playout::Playout;
 use super::receiver_config::{FeedbackInterval, ReceiverConfig};
 use super::summary::Counting;
 use super::{CLOCK_RATE, REPORT_EVERY, RETRANSMITTED, nearest, ticks};
@@ -63,6 +64,8 @@ pub(super) struct Source {
     pub(super) rtt: Option<Span>,
     /// Time between feedback messages that it asked for.
     every: Option<FeedbackInterval>,
+    /// Its frames, where they are played.
+    pub(super) playout: Option<Box<Playout>>,
     /// Counts of a source that asks for them in place of congestion control feedback.
     pub(super) counting: Option<Counting>,
 }
@@ -101,6 +104,7 @@ impl Source {
             last_heard: now,
             rtt: None,
             every: None,
+            playout: None,
             counting: None,
         }
     }
@@ -190,6 +194,15 @@ impl Source {
             self.jitter.0 = self.jitter.0.saturating_add(apart).saturating_sub((self.jitter.0 + 8) >> 4);
         }
         true
+    }
+
+    /// Hands a packet of its sequence to its playout.
+    pub(super) fn play(&mut self, at: Time, packet: &RtpPacket<'_>, video: Option<u8>) {
+        let RtpHeader { sequence, timestamp, marker, payload_type, .. } = packet.header;
+        let payload = if video == Some(payload_type) { packet.payload } else { &[] };
+        if let Some(playout) = &mut self.playout {
+            playout.push(at, (sequence, timestamp, marker), payload);
+        }
     }
 
     /// True if so much is to be told that it fills a feedback packet.

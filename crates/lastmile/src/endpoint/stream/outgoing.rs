@@ -79,13 +79,24 @@ impl Sender {
         let wanted = rates.map_or(self.config.fixed(), |(target, _)| target);
         let share = self.repeater.as_mut().map_or(1.0, |repeater| repeater.media_share(now));
         let target = if share < 1.0 { wanted.scaled(share) } else { wanted };
-        let taken = self.frames.make(target, rates.map(|(_, pacing)| pacing), smallest, whole);
+        let waiting = Bytes(self.frames.waiting_bytes);
+        let planned = (self.coded_until - now).max(Span::ZERO);
+        let unheard = rates.is_none() && !self.sent.frames.is_multiple_of(1 << self.halvings(now));
+        let wait = match rates {
+            Some((_, pacing)) => pacing.time_for(waiting),
+            None if unheard => Span::MAX,
+            None => planned,
+        };
+        let taken = self.frames.make(target, wait, smallest, whole);
         self.sent.frames += 1;
         self.sent.frames_dropped += u64::from(!taken);
         let next = self.frames.next;
+        if self.frames.is_coded() && self.control.is_none() {
+            return self.send_coded(now);
+        }
+        let from = now.max(at) + self.frames.took;
         let Some(control) = &mut self.control else {
             let packets = self.frames.waiting() as u64;
-            let unheard = !(self.sent.frames - 1).is_multiple_of(1 << self.halvings(now));
             for index in 0..packets {
                 let due = Span::from_nanos(((next - at).as_nanos() as u64 * index / packets) as i64);
                 let Some(packet) = self.frames.pop().filter(|_| !unheard) else { continue };
@@ -102,8 +113,22 @@ impl Sender {
         control.signals.frame(now, waits, &mut *control.controller);
         control.make_good(now - at);
         self.tell_backlog(now);
-        self.release(now.max(at), next);
-        self.pad(now.max(at), next, next - at);
+        self.release(from, next);
+        self.pad(from, next, next - at);
+    }
+
+    /// Sends a coded frame at a fixed rate: its packets follow each other a quarter faster than that.
+    fn send_coded(&mut self, now: Time) {
+        let pacing = self.config.fixed().scaled(1.25);
+        let mut due = (now + self.frames.took).max(self.coded_until);
+        while let Some(packet) = self.frames.pop() {
+            if !self.affords(Bytes(packet.size)) {
+                return self.end(now, End::ByteLimit);
+            }
+            self.send_packet(due, TransmitId::UNTRACKED, &packet, MEDIA);
+            due += pacing.time_for(Bytes(packet.size));
+        }
+        self.coded_until = due;
     }
 
     /// Tells the controller how much waits for the pacer.
@@ -187,7 +212,9 @@ impl Sender {
 
     /// Sends a media packet.
     fn send_packet(&mut self, due: Time, id: TransmitId, packet: &Waiting, payload_type: u8) {
-        let Waiting { frame, marker, size } = *packet;
+        let Waiting { frame, marker, size, ref content } = *packet;
+        // A decoder is to be told what is none of its own.
+        let payload_type = if self.frames.is_coded() && content.is_none() { PADDING } else { payload_type };
         let fields = RtpHeader {
             marker,
             payload_type,
@@ -201,7 +228,15 @@ impl Sender {
             Some(stamp) => stamp.write(&fields, &mut payload),
         }
         let headers = payload.len();
-        payload.resize((size - self.overhead().0) as usize, 0);
+        payload.extend(content.iter().flatten());
+        let padding = (size - self.overhead().0) as usize - payload.len();
+        payload.resize(payload.len() + padding, 0);
+        if let (Some(_), Ok(padding @ 1..), [first, .., last]) =
+            (content, u8::try_from(padding), &mut payload[..])
+        {
+            // Padding (RFC 3550, section 5.1): its last byte counts it.
+            (*first, *last) = (*first | 0x20, padding);
+        }
         let size = Bytes(payload.len() as u64) + self.overhead();
         self.sent.packets += 1;
         self.sent.bytes += size;

@@ -8,6 +8,7 @@ use super::config::refuse_without_truth;
 use super::event::{Decision, Left};
 use super::heard::Source;
 use super::missing::Missing;
+use super::playout::{FrameSink, PlayedFrame};
 use super::receiver_config::ReceiverConfig;
 use super::summary::Counting;
 use super::{REPORT_EVERY, RETRANSMITTED, middle, ntp};
@@ -22,7 +23,7 @@ use crate::options::ChoiceError;
 use crate::time::{Span, Time};
 use crate::wire::{
     Rtcp, RtpHeader, RtpPacket, SendTime, TfrcScheme, is_rtcp, original, write_goodbye, write_nack,
-    write_name, write_receiver_report,
+    write_name, write_picture_loss, write_receiver_report,
 };
 
 /// Sources at a time. With all places taken, one that comes takes the place of one that is not proven, or was silent for longer
@@ -32,6 +33,8 @@ use crate::wire::{
 const MAX_SOURCES: usize = 64;
 const ROOM_AFTER: Span = Span::from_secs(1);
 const FRESH: f64 = 0.25;
+/// Sources whose frames are played at a time: each may hold 4 MiB.
+const MAX_PLAYED: usize = 4;
 /// A source that is silent for so long has left.
 const LEASE: Span = Span::from_secs(10);
 
@@ -44,6 +47,7 @@ pub struct Receiver {
     turned_away: Option<(SocketAddr, u32, u64)>,
     next_tell: Time,
     random: Pcg64Mcg,
+    viewer: Option<Box<dyn FrameSink>>,
     out: VecDeque<Output<Decision>>,
 }
 
@@ -70,7 +74,16 @@ impl Receiver {
         config.counting(&config.scheme())?;
         let (sources, out) = (Vec::new(), VecDeque::new());
         let random = Pcg64Mcg::new(u128::from(config.ssrc) << 1 | 1);
-        Ok(Receiver { config, truth, sources, turned_away: None, next_tell: Time::ZERO, random, out })
+        let (turned_away, next_tell, viewer) = (None, Time::ZERO, None);
+        Ok(Receiver { config, truth, sources, turned_away, next_tell, random, viewer, out })
+    }
+
+    /// A receiver whose video ([`ReceiverConfig::video`]) is given to a viewer.
+    ///
+    /// # Errors
+    /// The receiver that counts losses cannot be made.
+    pub fn viewed(config: ReceiverConfig, viewer: Box<dyn FrameSink>) -> Result<Receiver, ChoiceError> {
+        Ok(Receiver { viewer: Some(viewer), ..Receiver::new(config)? })
     }
 
     fn on_datagram(&mut self, now: Time, port: PortId, at: Time, datagram: &Datagram) {
@@ -92,7 +105,11 @@ impl Receiver {
                 if !source.repeats && SendTime::of(&packet).is_some_and(|stamp| stamp.summary) {
                     source.counting = self.counting();
                 }
+                if !source.repeats && self.config.video.is_some() && self.frees_playout() {
+                    source.playout = Some(Box::default());
+                }
                 source.take(at, &packet, size, datagram.ecn);
+                source.play(at, &packet, self.config.video);
                 self.sources.push(source);
             } else {
                 self.turn_away(datagram.from, ssrc, 1);
@@ -105,6 +122,9 @@ impl Receiver {
         source.balance.0 += size;
         let was_known = source.known;
         let taken = source.take(at, &packet, size, datagram.ecn);
+        if taken {
+            source.play(at, &packet, self.config.video);
+        }
         if taken && source.next_feedback.is_none() {
             source.next_feedback = Some(now + source.feedback_after(&self.config));
         }
@@ -155,7 +175,7 @@ impl Receiver {
         if self.config.nack.is_none() || packet.header.payload_type != RETRANSMITTED {
             return;
         }
-        let Some((number, _)) = original(packet) else { return };
+        let Some((number, payload)) = original(packet) else { return };
         let own = self.source(peer, packet.header.ssrc);
         let found = match own.and_then(|own| self.sources[own].original) {
             Some(ssrc) => self.source(peer, ssrc),
@@ -167,6 +187,10 @@ impl Receiver {
         }
         if self.sources[of].repeated(now, number) {
             self.sources[of].received.recovered += 1;
+        }
+        if let Some(playout) = &mut self.sources[of].playout {
+            let RtpHeader { timestamp, marker, .. } = packet.header;
+            playout.push(now, (number, timestamp, marker), payload);
         }
     }
 
@@ -226,7 +250,7 @@ impl Receiver {
         if !source.known && now < source.last_heard + ROOM_AFTER {
             self.turn_away(peer, ssrc, packets);
         }
-        self.leave(place, Left::Displaced);
+        self.leave(now, place, Left::Displaced);
     }
 
     /// There is no room for a source, so many packets of which came.
@@ -262,7 +286,7 @@ impl Receiver {
                         if self.sources[place].known {
                             self.answer(now, place, true, false);
                         }
-                        self.leave(place, Left::Goodbye);
+                        self.leave(now, place, Left::Goodbye);
                     }
                 }
                 Rtcp::TfrcScheme(scheme) => self.on_scheme(datagram.from, &scheme),
@@ -294,6 +318,44 @@ impl Receiver {
         if !bytes.is_empty() && self.send(now, place, bytes) {
             self.sources[place].was_told();
         }
+    }
+
+    /// True if one more source may have its frames played: the room of one that is not proven is taken for it.
+    fn frees_playout(&mut self) -> bool {
+        let playing = self.sources.iter().filter(|source| source.playout.is_some()).count();
+        if playing < MAX_PLAYED {
+            return true;
+        }
+        let unproven = self.sources.iter_mut().find(|source| source.playout.is_some() && !source.known);
+        unproven.map(|source| source.playout = None).is_some()
+    }
+
+    /// Gives out the frames of a source that are due, and asks for a key frame where one is missing.
+    fn play(&mut self, now: Time, place: usize) {
+        let waits = self.config.nack.is_some();
+        let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] else {
+            return;
+        };
+        let ssrc = *ssrc;
+        while let Some(frame) = playout.pop(now, waits) {
+            show(&mut self.viewer, now, ssrc, &frame);
+        }
+        if playout.asks(now) {
+            let mut bytes = Vec::new();
+            write_picture_loss(&mut bytes, self.config.ssrc, ssrc);
+            if self.send(now, place, bytes)
+                && let Some(playout) = &mut self.sources[place].playout
+            {
+                playout.has_asked();
+            }
+        }
+    }
+
+    /// Tells how a source's frames fared.
+    fn tell_viewed(&mut self, place: usize) {
+        let Source { peer, ssrc, playout: Some(playout), .. } = &self.sources[place] else { return };
+        let (peer, ssrc, viewed) = (*peer, *ssrc, playout.viewed());
+        self.out.push_back(Output::Event(Decision::FramesViewed { peer, ssrc, viewed }));
     }
 
     /// Asks for packets that are missing.
@@ -337,11 +399,18 @@ impl Receiver {
             if self.sources[place].known {
                 self.answer(now, place, true, true);
             }
-            self.leave(place, Left::Interrupted);
+            self.leave(now, place, Left::Interrupted);
         }
     }
 
-    fn leave(&mut self, place: usize, why: Left) {
+    fn leave(&mut self, now: Time, place: usize, why: Left) {
+        if let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] {
+            while let Some(frame) = playout.drain(now) {
+                show(&mut self.viewer, now, *ssrc, &frame);
+            }
+            self.viewer.iter_mut().for_each(|viewer| viewer.left(*ssrc));
+            self.tell_viewed(place);
+        }
         let source = self.sources.swap_remove(place);
         if source.known && !source.repeats {
             let verdicts = source.counting.as_ref().and_then(Counting::verdicts);
@@ -355,8 +424,12 @@ impl Receiver {
         for place in (0..self.sources.len()).rev() {
             let source = &mut self.sources[place];
             if now >= source.last_heard + LEASE {
-                self.leave(place, Left::Silent);
-            } else if source.is_answered() && source.due().is_some_and(|at| at <= now) {
+                self.leave(now, place, Left::Silent);
+                continue;
+            }
+            self.play(now, place);
+            let source = &mut self.sources[place];
+            if source.is_answered() && source.due().is_some_and(|at| at <= now) {
                 source.next_feedback = None;
                 let reports = source.next_report <= now;
                 if reports {
@@ -365,6 +438,7 @@ impl Receiver {
                 if reports && source.known && !source.repeats {
                     let (peer, ssrc, received) = (source.peer, source.ssrc, source.summary());
                     self.out.push_back(Output::Event(Decision::SourceProgress { peer, ssrc, received }));
+                    self.tell_viewed(place);
                 }
                 self.answer(now, place, reports, false);
                 self.ask(now, place);
@@ -375,10 +449,19 @@ impl Receiver {
     }
 
     fn wake(&self) -> Option<Time> {
-        let each = |s: &Source| [Some(s.last_heard + LEASE), s.due().filter(|_| s.is_answered()), s.asks()];
+        let waits = self.config.nack.is_some();
+        let plays = |s: &Source| s.playout.as_ref().filter(|_| s.known)?.wake(waits);
+        let each = |s: &Source| {
+            [Some(s.last_heard + LEASE), s.due().filter(|_| s.is_answered()), s.asks(), plays(s)]
+        };
         let tell = self.turned_away.map(|_| self.next_tell);
         self.sources.iter().flat_map(each).flatten().chain(tell).min()
     }
+}
+
+/// Gives a frame to a viewer, if there is one.
+fn show(viewer: &mut Option<Box<dyn FrameSink>>, now: Time, ssrc: u32, frame: &PlayedFrame) {
+    viewer.iter_mut().for_each(|viewer| viewer.frame(now, ssrc, frame));
 }
 
 impl Node for Receiver {

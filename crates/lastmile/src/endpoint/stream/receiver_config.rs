@@ -104,6 +104,9 @@ pub struct ReceiverConfig {
     /// Time for which a missed packet is of use, and asked for again; `None` to ask for none.
     #[cfg_attr(feature = "serde", serde(default))]
     pub nack: Option<Span>,
+    /// Payload type of H.264 that is put together and played; `None` for none.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub video: Option<u8>,
     /// Resolution of its stamps of arrival.
     pub resolution: Span,
     /// `tfrc(form=receiver)` with its options and the classifier in front, of sources that ask for reports and have named no
@@ -120,6 +123,7 @@ impl ReceiverConfig {
             epoch: Epoch::from_unix_nanos(0),
             receipt_times: false,
             nack: None,
+            video: None,
             resolution: Span::from_nanos(1),
             control: None,
         }

@@ -10,6 +10,7 @@ use super::control::Control;
 use super::event::{Decision, End, Sent};
 use super::frames::Frames;
 use super::repeater::Repeater;
+use super::source::FrameSource;
 use crate::control::{LossTruth, RateController, Setting, Signal};
 use crate::endpoint::Endpoint;
 use crate::node::{Ecn, Failure, Input, Node, Output, TransmitId};
@@ -60,8 +61,12 @@ pub struct Sender {
     /// The stamps of the last reports, which those of the receiver may answer.
     pub(super) reports: VecDeque<u32>,
     pub(super) last_feedback: Time,
+    /// When the receiver's request for a key frame was last heeded.
+    pub(super) key_frame_at: Option<Time>,
     /// The latest departure that was asked for.
     pub(super) planned_until: Time,
+    /// When the next coded packet may leave at a fixed rate.
+    pub(super) coded_until: Time,
     /// The receiver's number, once it was heard.
     pub(super) receiver: Option<u32>,
     /// When the path first refused packets since something was last heard, and why.
@@ -80,9 +85,6 @@ impl Sender {
     /// # Errors
     /// The controller or the source that is asked for cannot be had.
     pub fn new(config: SenderConfig) -> Result<Sender, ChoiceError> {
-        if let SenderRate::Controlled(control) = &config.rate {
-            refuse_without_truth(Some(&control.control))?;
-        }
         Sender::built(config, None)
     }
 
@@ -94,14 +96,30 @@ impl Sender {
         Sender::built(config, Some(truth))
     }
 
+    /// The controller that is asked for.
+    fn control(
+        config: &SenderConfig,
+        truth: Option<Arc<dyn LossTruth>>,
+    ) -> Result<Option<Control>, ChoiceError> {
+        let SenderRate::Controlled(control) = &config.rate else { return Ok(None) };
+        if truth.is_none() {
+            refuse_without_truth(Some(&control.control))?;
+        }
+        Ok(Some(Control::new(control.build(config.packet_size)?, control.carries(), truth)))
+    }
+
     fn built(config: SenderConfig, truth: Option<Arc<dyn LossTruth>>) -> Result<Sender, ChoiceError> {
-        let control = match &config.rate {
-            SenderRate::Fixed(_) => None,
-            SenderRate::Controlled(control) => {
-                Some(Control::new(control.build(config.packet_size)?, control.carries(), truth))
-            }
-        };
-        Sender::with(config, control)
+        let control = Sender::control(&config, truth)?;
+        Sender::with(config, control, None)
+    }
+
+    /// A sender with frames of a source of one's own, made with [`SenderConfig::source_setting`], whichever the configuration names.
+    ///
+    /// # Errors
+    /// The controller that is asked for cannot be had.
+    pub fn sourced(config: SenderConfig, source: Box<dyn FrameSource>) -> Result<Sender, ChoiceError> {
+        let control = Sender::control(&config, None)?;
+        Sender::with(config, control, Some(source))
     }
 
     /// A sender at the rate of a controller of one's own, whichever the configuration names.
@@ -113,10 +131,14 @@ impl Sender {
         controller: Box<dyn RateController>,
     ) -> Result<Sender, ChoiceError> {
         let timed = matches!(&config.rate, SenderRate::Controlled(control) if control.timed);
-        Sender::with(config, Some(Control::new(controller, (timed, None), None)))
+        Sender::with(config, Some(Control::new(controller, (timed, None), None)), None)
     }
 
-    fn with(config: SenderConfig, mut control: Option<Control>) -> Result<Sender, ChoiceError> {
+    fn with(
+        config: SenderConfig,
+        mut control: Option<Control>,
+        source: Option<Box<dyn FrameSource>>,
+    ) -> Result<Sender, ChoiceError> {
         let Setting { start, max: most, .. } = match &config.rate {
             SenderRate::Controlled(control) => control.setting(config.packet_size),
             SenderRate::Fixed(_) => Setting::default(),
@@ -131,7 +153,8 @@ impl Sender {
             let opening = OPENING.map(|gap| at_most(packet.scaled(1.0 / gap.as_secs_f64())));
             control.opening = (slow && start.is_none() && control.scheme.is_none()).then_some(opening);
         }
-        let frames = Frames::new(config.make_source(control.is_some())?, config.start, config.full_size());
+        let source = source.map_or_else(|| config.make_source(control.is_some()), Ok)?;
+        let frames = Frames::new(source, config.start, config.full_size());
         Ok(Sender {
             started: false,
             ended: None,
@@ -141,9 +164,11 @@ impl Sender {
             payload: 0,
             awaited: (0, VecDeque::new()),
             next_report: config.start,
+            key_frame_at: None,
             reports: VecDeque::new(),
             last_feedback: config.start,
             planned_until: Time::ZERO,
+            coded_until: Time::ZERO,
             receiver: None,
             refused: None,
             rtt: None,

@@ -118,6 +118,12 @@ impl Sending {
             format!("round trip: {mean}, from {least} to {most} by the receiver's reports"),
             format!("jitter: {}; ECN marks: {}", milliseconds(self.jitter_s), self.marked),
         ];
+        if self.frames_dropped > 0 {
+            let (frames, dropped) = (self.frames, self.frames_dropped);
+            lines.push(format!(
+                "frames: {frames} were due, {dropped} left out since too much waited to be sent"
+            ));
+        }
         lines.extend(probed);
         lines.push(format!(
             "cost: {} of media and {} of reports sent, {} of feedback received in {} packets",

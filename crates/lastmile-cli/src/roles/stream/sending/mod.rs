@@ -36,6 +36,8 @@ pub(crate) struct Sending {
     lost_late: Option<u64>,
     scheme_heeded: Option<bool>,
     marked: u64,
+    frames: u64,
+    frames_dropped: u64,
     capacity_bps: Option<u64>,
     capacity_above_bps: Option<u64>,
     hand_offs: Option<u64>,
@@ -103,6 +105,8 @@ impl Sending {
             lost_late: None,
             scheme_heeded: control.filter(|control| control.at_receiver()).map(|_| true),
             marked: 0,
+            frames: 0,
+            frames_dropped: 0,
             capacity_bps: None,
             capacity_above_bps: None,
             hand_offs: control.and_then(|control| control.wrapper.as_ref()).map(|_| 0),
@@ -207,6 +211,7 @@ impl Sending {
 
     fn count(&mut self, sent: &Sent) {
         (self.packets, self.acknowledged, self.marked) = (sent.packets, sent.acknowledged, sent.marked);
+        (self.frames, self.frames_dropped) = (sent.frames, sent.frames_dropped);
         self.unaccounted = sent.packets.saturating_sub(sent.reported);
         if sent.feedback_packets > self.feedback_packets {
             self.heard = self.heard.max(self.seconds);

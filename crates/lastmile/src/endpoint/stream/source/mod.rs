@@ -55,6 +55,27 @@ pub trait FrameSource: Debug + Send {
         false
     }
 
+    /// True if frames have content, and refer to frames before: one that was made is sent. Of such a source no frame is asked for
+    /// while too much waits; it is to [`skip`](FrameSource::skip) it instead.
+    fn is_coded(&self) -> bool {
+        false
+    }
+
+    /// Leaves out the frame that is due, for a source of coded frames. The time until the next one.
+    fn skip(&mut self) -> Span {
+        Span::ZERO
+    }
+
+    /// The payloads of the packets of the frame made last, in the order of sending; for a source of coded frames.
+    fn payloads(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    /// The time that it took to make that frame, which leaves so much later.
+    fn took(&self) -> Span {
+        Span::ZERO
+    }
+
     /// Full packets have that size from the next frame on; for a source that makes whole packets.
     fn resize(&mut self, packet_size: Bytes) {
         let _ = packet_size;
@@ -77,6 +98,8 @@ pub struct Setting<'a> {
     pub frame_rate: f64,
     /// The size of full packets at the IP layer.
     pub packet_size: Bytes,
+    /// The bytes of the headers of each, those of IP among them.
+    pub headers: Bytes,
     /// A controller's pacer releases packets; else those of a frame leave within its time.
     pub paced: bool,
     /// Decides its random numbers.
@@ -86,9 +109,9 @@ pub struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// So many frames in a second, in packets of that size.
+    /// So many frames in a second, in packets of that size by IPv4.
     pub fn of(frame_rate: f64, packet_size: Bytes) -> Setting<'static> {
-        Setting { frame_rate, packet_size, paced: true, seed: 0, sizes: &[] }
+        Setting { frame_rate, packet_size, headers: Bytes(40), paced: true, seed: 0, sizes: &[] }
     }
 }
 

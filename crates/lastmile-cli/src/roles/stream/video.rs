@@ -1,0 +1,151 @@
+//! Real video on the command line: its sources, its files, and what a build without it says.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::anyhow;
+
+use crate::shell::exit::Exit;
+
+/// What both commands say in a build without the feature.
+#[cfg(not(feature = "video"))]
+pub(crate) fn refused(what: &str) -> anyhow::Error {
+    Exit::Usage.blame(anyhow!(
+        "{what}: this build is without real video: build it with the feature `video` (cargo build --release -p lastmile-cli --features video)"
+    ))
+}
+
+/// A source of real video.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum VideoName {
+    /// The moving test pattern.
+    TestPattern,
+    /// A file in y4m.
+    File(PathBuf),
+}
+
+impl From<&str> for VideoName {
+    fn from(text: &str) -> VideoName {
+        if text == "testsrc" { VideoName::TestPattern } else { VideoName::File(text.into()) }
+    }
+}
+
+/// Pixels across and down: `640x480`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let sides = text.split_once('x').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        let (width, height) = sides.ok_or_else(|| format!("a size such as 640x480, not {text:?}"))?;
+        Ok(Size { width, height })
+    }
+}
+
+#[cfg(feature = "video")]
+pub(crate) use with_video::*;
+
+#[cfg(feature = "video")]
+mod with_video {
+    use std::fs::File;
+    use std::io::{BufWriter, Write};
+    use std::path::Path;
+
+    use lastmile::endpoint::stream::{SenderConfig, SenderRate};
+    use lastmile::wire::sdp::Video;
+    use lastmile_net::media::h264::{H264Decoder, H264Encoder};
+    use lastmile_net::media::{
+        MediaError, Output, Pictures, Reference, TestPattern, VideoSource, Viewer, Y4mReader, Y4mWriter,
+    };
+
+    use super::*;
+    use crate::shell::replace::unwritable;
+
+    /// Size and frame rate of the test pattern, unless others are asked for.
+    const USUAL: (Size, f64) = (Size { width: 640, height: 480 }, 30.0);
+
+    /// Pictures of a source, and the size in which they are sent.
+    pub(crate) fn pictures(
+        name: &VideoName,
+        size: Option<Size>,
+        frame_rate: Option<f64>,
+    ) -> anyhow::Result<(Box<dyn Pictures>, Size)> {
+        let blame = |error: MediaError, what: &str| Exit::Usage.blame(anyhow!("{what}: {error}"));
+        match name {
+            VideoName::TestPattern => {
+                let (size, rate) = (size.unwrap_or(USUAL.0), frame_rate.unwrap_or(USUAL.1));
+                let pattern = TestPattern::new(size.width, size.height, rate);
+                Ok((Box::new(pattern.map_err(|error| blame(error, "--size"))?), size))
+            }
+            VideoName::File(file) => {
+                let what = file.display().to_string();
+                let reader = Y4mReader::open(file).map_err(|error| blame(error, &what))?;
+                let (width, height) = reader.size();
+                Ok((Box::new(reader), size.unwrap_or(Size { width, height })))
+            }
+        }
+    }
+
+    /// A source of frames for a stream, and its description for players.
+    pub(crate) fn source(
+        pictures: Box<dyn Pictures>,
+        size: Size,
+        config: &SenderConfig,
+    ) -> anyhow::Result<(VideoSource, Video)> {
+        let most = match &config.rate {
+            SenderRate::Fixed(rate) => *rate,
+            SenderRate::Controlled(control) => control.max,
+        };
+        let setting = config.source_setting();
+        let payload = setting.packet_size.0.saturating_sub(setting.headers.0) as usize;
+        let made = H264Encoder::new(most, setting.frame_rate, payload).and_then(|encoder| {
+            VideoSource::new(pictures, Box::new(encoder), (size.width, size.height), most, &setting)
+        });
+        let (source, first) = made.map_err(|error| Exit::Usage.blame(error))?;
+        let mut video = Video::new(config.peer.ip(), config.peer.port(), lastmile::endpoint::stream::MEDIA);
+        video.learn(&first);
+        Ok((source, video))
+    }
+
+    /// A viewer that writes to a file and compares with a source.
+    pub(crate) fn viewer(
+        output: Option<&Path>,
+        reference: Option<&VideoName>,
+        frame_rate: Option<f64>,
+    ) -> anyhow::Result<Viewer> {
+        let (reference, rate) = match reference {
+            None => (None, frame_rate.unwrap_or(USUAL.1)),
+            Some(VideoName::TestPattern) => {
+                (Some(Reference::TestPattern(None)), frame_rate.unwrap_or(USUAL.1))
+            }
+            Some(file) => {
+                let (pictures, _) = pictures(file, None, None)?;
+                let rate = frame_rate.unwrap_or(pictures.frame_rate());
+                (Some(Reference::Pictures(pictures)), rate)
+            }
+        };
+        let output = output.map(|file| created(file, rate)).transpose()?;
+        let decoder = H264Decoder::new().map_err(|error| Exit::Machine.blame(error))?;
+        Ok(Viewer::new(Box::new(decoder), output, reference, rate))
+    }
+
+    fn created(file: &Path, frame_rate: f64) -> anyhow::Result<Output> {
+        let out = || {
+            let file = File::create(file).map_err(|error| unwritable(file, &error))?;
+            anyhow::Ok(Box::new(BufWriter::new(file)) as Box<dyn Write + Send>)
+        };
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("y4m") => Ok(Output::Y4m(Y4mWriter::new(out()?, frame_rate))),
+            Some("h264" | "264") => Ok(Output::H264(out()?)),
+            _ => Err(Exit::Usage.blame(anyhow!(
+                "--output {}: its name must end in .y4m (pictures) or .h264 (as they came)",
+                file.display()
+            ))),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! H.264 by OpenH264 (Cisco): constrained baseline, one thread, slices below a packet's size.
+//!
+//! The rate changes from one picture to the next without a key frame. The library takes no rate above the one that it began with: it
+//! begins with the highest, codes black pictures that nobody sees, and is then set to the rate that is wanted. It has no intra refresh; key
+//! frames on demand are its only way back after a loss.
+
+use lastmile::units::Rate;
+use openh264::OpenH264API;
+use openh264::decoder::{Decoder as Native, DecoderConfig};
+use openh264::encoder::{
+    BitRate, Complexity, EncoderConfig, FrameRate, IntraFramePeriod, Profile, RateControlMode, UsageType,
+};
+use openh264::formats::YUVSlices;
+use openh264_sys2::{
+    DECODER_OPTION_ERROR_CON_IDC, ENCODER_OPTION_BITRATE, ENCODER_OPTION_SVC_ENCODE_PARAM_EXT,
+    ENCODER_OPTION_TRACE_LEVEL, ERROR_CON_SLICE_COPY_CROSS_IDR, SBitrateInfo, SBufferInfo, SEncParamExt,
+    SPATIAL_LAYER_ALL, WELS_LOG_QUIET, dsErrorFree as ERROR_FREE,
+};
+
+use super::{Decoder, Encoder, MediaError, Picture};
+
+/// Least rate that is asked of the codec: below it no picture of any use comes out.
+const MIN_RATE: u32 = 20_000;
+
+/// Least size of slices: that of a macroblock at its worst, and headers.
+const MIN_SLICE: usize = 450;
+
+fn refused(error: openh264::Error) -> MediaError {
+    MediaError::Codec(error.to_string())
+}
+
+/// The encoder.
+pub struct H264Encoder {
+    native: openh264::encoder::Encoder,
+    most: u32,
+    frame_rate: f64,
+    slice_size: usize,
+    rate: u32,
+    key: bool,
+    /// The native one was made for these; nothing before the first picture.
+    made: Option<(usize, usize, usize)>,
+}
+
+impl H264Encoder {
+    /// An encoder that makes `most` at the highest, in slices of `slice_size` bytes at most.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn new(most: Rate, frame_rate: f64, slice_size: usize) -> Result<H264Encoder, MediaError> {
+        let most = u32::try_from(most.bits_per_second()).unwrap_or(u32::MAX).clamp(MIN_RATE, 240_000_000);
+        let native = native(most, frame_rate, slice_size)?;
+        Ok(H264Encoder { native, most, frame_rate, slice_size, rate: most, key: false, made: None })
+    }
+
+    /// Turns off that the library makes up for too large pictures by later ones: what a rate owes that was too low for its pictures is
+    /// owed on, as so many seconds, at ten times the rate. The pacer behind the encoder bounds what waits. The wrapper has no such
+    /// option; the library takes it in where another one, background detection, makes it begin anew.
+    fn forgive(&mut self) -> Result<(), MediaError> {
+        let size = u32::try_from(self.slice_size.max(MIN_SLICE)).unwrap_or(u32::MAX);
+        let mut params = SEncParamExt::default();
+        // SAFETY: the encoder is initialized, since a picture was coded; the option reads and writes one SEncParamExt, which outlives
+        // both calls. The wrapper keeps none of these parameters.
+        let refused = unsafe {
+            let native = self.native.raw_api();
+            let read = native.get_option(ENCODER_OPTION_SVC_ENCODE_PARAM_EXT, (&raw mut params).cast());
+            params.bFixRCOverShoot = false;
+            params.bEnableBackgroundDetection = !params.bEnableBackgroundDetection;
+            (params.uiMaxNalSize, params.sSpatialLayers[0].sSliceArgument.uiSliceSizeConstraint) =
+                (size, size);
+            read | native.set_option(ENCODER_OPTION_SVC_ENCODE_PARAM_EXT, (&raw mut params).cast())
+        };
+        match refused {
+            0 => Ok(()),
+            code => Err(MediaError::Codec(format!("its parameters are not taken ({code})"))),
+        }
+    }
+
+    /// Sets the rate. The library answers with an error where it is not set, which leaves the one before.
+    fn set(&mut self) {
+        let mut info = SBitrateInfo { iLayer: SPATIAL_LAYER_ALL, iBitrate: self.rate as i32 };
+        // SAFETY: the encoder is initialized once a picture was coded; the option reads one SBitrateInfo, which outlives the call, and
+        // nothing that the wrapper relies on.
+        unsafe { self.native.raw_api().set_option(ENCODER_OPTION_BITRATE, (&raw mut info).cast()) };
+    }
+}
+
+fn native(most: u32, frame_rate: f64, slice_size: usize) -> Result<openh264::encoder::Encoder, MediaError> {
+    let config = EncoderConfig::new()
+        .bitrate(BitRate::from_bps(most))
+        .max_frame_rate(FrameRate::from_hz(frame_rate as f32))
+        .rate_control_mode(RateControlMode::Bitrate)
+        .usage_type(UsageType::CameraVideoRealTime)
+        .complexity(Complexity::Low)
+        .profile(Profile::Baseline)
+        .skip_frames(false)
+        .num_threads(1)
+        .intra_frame_period(IntraFramePeriod::auto())
+        .scene_change_detect(false)
+        .max_slice_len(u32::try_from(slice_size.max(MIN_SLICE)).unwrap_or(u32::MAX));
+    let mut native =
+        openh264::encoder::Encoder::with_api_config(OpenH264API::from_source(), config).map_err(refused)?;
+    let mut quiet = WELS_LOG_QUIET;
+    // SAFETY: the library takes this option before it is initialized; it reads one integer, which outlives the call.
+    unsafe { native.raw_api().set_option(ENCODER_OPTION_TRACE_LEVEL, (&raw mut quiet).cast()) };
+    Ok(native)
+}
+
+fn slices(picture: &Picture) -> YUVSlices<'_> {
+    let (width, height) = picture.size();
+    let [y, u, v] = picture.planes();
+    YUVSlices::new((y, u, v), (width, height), (width, width / 2, width / 2))
+}
+
+impl Encoder for H264Encoder {
+    fn set_rate(&mut self, rate: Rate) {
+        let rate = u32::try_from(rate.bits_per_second()).unwrap_or(u32::MAX).clamp(MIN_RATE, self.most);
+        if rate != self.rate {
+            self.rate = rate;
+            if self.made.is_some() {
+                self.set();
+            }
+        }
+    }
+
+    fn set_slice_size(&mut self, bytes: usize) {
+        self.slice_size = bytes;
+    }
+
+    fn key_frame(&mut self) {
+        self.key = true;
+    }
+
+    fn encode(&mut self, picture: &Picture) -> Result<Vec<u8>, MediaError> {
+        let (width, height) = picture.size();
+        let wanted = (width, height, self.slice_size);
+        if self.made.is_none_or(|made| made != wanted && (self.key || (made.0, made.1) != (width, height))) {
+            if self.made.is_some() {
+                self.native = native(self.most, self.frame_rate, self.slice_size)?;
+            }
+            // A black one is coded at the highest rate and seen by nobody.
+            let black = Picture::new(width, height)?;
+            self.native.encode(&slices(&black)).map_err(refused)?;
+            self.forgive()?;
+            self.native.encode(&slices(&black)).map_err(refused)?;
+            (self.made, self.key) = (Some(wanted), true);
+            self.set();
+        }
+        if std::mem::take(&mut self.key) {
+            self.native.force_intra_frame();
+        }
+        Ok(self.native.encode(&slices(picture)).map_err(refused)?.to_vec())
+    }
+}
+
+/// The decoder. It conceals what is missing by what stood there before.
+pub struct H264Decoder(Native);
+
+impl H264Decoder {
+    /// A decoder that has seen nothing.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn new() -> Result<H264Decoder, MediaError> {
+        let mut native =
+            Native::with_api_config(OpenH264API::from_source(), DecoderConfig::new()).map_err(refused)?;
+        let mut conceal = ERROR_CON_SLICE_COPY_CROSS_IDR;
+        // SAFETY: the decoder is initialized; the option reads one integer, which outlives the call.
+        unsafe { native.raw_api().set_option(DECODER_OPTION_ERROR_CON_IDC, (&raw mut conceal).cast()) };
+        Ok(H264Decoder(native))
+    }
+}
+
+impl Decoder for H264Decoder {
+    fn decode(&mut self, access_unit: &[u8]) -> Result<Option<Picture>, MediaError> {
+        let length =
+            i32::try_from(access_unit.len()).map_err(|_| MediaError::Codec("it is too large".into()))?;
+        let (mut planes, mut info) = ([std::ptr::null_mut::<u8>(); 3], SBufferInfo::default());
+        // SAFETY: the decoder reads `length` bytes, and writes three pointers and one SBufferInfo. The wrapper's own call does the same, but
+        // takes a concealed picture for an error and leaves it out.
+        let (state, buffer) = unsafe {
+            let (source, target) = (access_unit.as_ptr(), planes.as_mut_ptr());
+            let state = self.0.raw_api().decode_frame_no_delay(source, length, target, &raw mut info);
+            (state, info.UsrData.sSystemBuffer)
+        };
+        if info.iBufferStatus != 1 || planes.iter().any(|plane| plane.is_null()) {
+            return match state {
+                ERROR_FREE => Ok(None),
+                _ => {
+                    Err(MediaError::Codec(format!("no picture comes of this access unit (state {state:#x})")))
+                }
+            };
+        }
+        let side = |side: i32| usize::try_from(side).unwrap_or(0);
+        let mut picture = Picture::new(side(buffer.iWidth), side(buffer.iHeight))?;
+        let strides = [buffer.iStride[0], buffer.iStride[1], buffer.iStride[1]].map(side);
+        let sizes = picture.plane_sizes();
+        if strides.iter().zip(sizes).any(|(stride, (width, _))| *stride < width) {
+            return Err(MediaError::Codec("its picture is narrower than it says".into()));
+        }
+        for (plane, target) in picture.planes_mut().into_iter().enumerate() {
+            let ((width, height), stride) = (sizes[plane], strides[plane]);
+            // SAFETY: the decoder's planes have `height` lines, `stride` bytes apart, and stay until it is called again.
+            let source = unsafe { std::slice::from_raw_parts(planes[plane], (height - 1) * stride + width) };
+            for (line, from) in target.chunks_exact_mut(width).zip(source.chunks(stride)) {
+                line.copy_from_slice(&from[..width]);
+            }
+        }
+        Ok(Some(picture))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::{Pictures, TestPattern, quality};
+    use lastmile::wire::h264::{IDR_SLICE, nal_type, nal_units};
+
+    const SLICE: usize = 1_100;
+
+    fn is_key(unit: &[u8]) -> bool {
+        nal_units(unit).any(|unit| nal_type(unit[0]) == IDR_SLICE)
+    }
+
+    #[test]
+    fn the_rate_follows_within_a_second_and_slices_fit_packets() {
+        let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, SLICE).unwrap();
+        let mut decoder = H264Decoder::new().unwrap();
+        let (mut number, mut largest) = (0, 0);
+        for kbits in [500, 1_500, 200] {
+            encoder.set_rate(Rate::ip(kbits * 1_000));
+            let mut seconds = Vec::new();
+            for _ in 0..3 {
+                let mut bytes = 0;
+                for _ in 0..30 {
+                    let picture = pattern.picture(number).unwrap().clone();
+                    let unit = encoder.encode(&picture).unwrap();
+                    assert_eq!(is_key(&unit), number == 0, "a new rate brings no key frame: {number}");
+                    largest = nal_units(&unit).map(<[u8]>::len).max().unwrap_or(0).max(largest);
+                    bytes += unit.len();
+                    number += 1;
+                    let Some(decoded) = decoder.decode(&unit).unwrap() else { continue };
+                    let psnr = quality::psnr(&picture, &decoded).unwrap().y;
+                    assert!(psnr > 25.0, "picture {number}: {psnr:.1} dB");
+                }
+                seconds.push(bytes as f64 * 8.0 / 1e3);
+            }
+            // The first second of 500 kbit/s has the key frame.
+            for got in &seconds {
+                assert!((got / kbits as f64 - 1.0).abs() < 0.1, "{kbits} kbit/s: {seconds:.0?}");
+            }
+        }
+        assert!(largest <= SLICE, "{largest}");
+    }
+
+    /// The pattern takes 90 kbit/s at the coarsest.
+    #[test]
+    fn a_rate_that_is_too_low_is_not_owed_afterwards() {
+        let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, SLICE).unwrap();
+        let mut second = |encoder: &mut H264Encoder, number: u64| -> f64 {
+            let bytes =
+                (0..30).map(|at| encoder.encode(pattern.picture(30 * number + at).unwrap()).unwrap().len());
+            bytes.sum::<usize>() as f64 * 8.0 / 1e3
+        };
+        encoder.set_rate(Rate::ip(20_000));
+        assert!((0..3).map(|number| second(&mut encoder, number)).all(|kbits| kbits > 60.0));
+        encoder.set_rate(Rate::ip(1_500_000));
+        let first = second(&mut encoder, 3);
+        let kbits = second(&mut encoder, 4);
+        // The quantizer goes by steps.
+        assert!(first > 900.0, "{first:.0}");
+        assert!((1_350.0..1_650.0).contains(&kbits), "{kbits:.0}");
+    }
+
+    #[test]
+    fn key_frames_come_on_demand_and_other_slices_with_them() {
+        let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, SLICE).unwrap();
+        let mut encode =
+            |encoder: &mut H264Encoder, number| encoder.encode(pattern.picture(number).unwrap()).unwrap();
+        assert!(is_key(&encode(&mut encoder, 0)));
+        assert!(!is_key(&encode(&mut encoder, 1)));
+        encoder.set_slice_size(500);
+        assert!(!is_key(&encode(&mut encoder, 2)));
+        encoder.key_frame();
+        let unit = encode(&mut encoder, 3);
+        assert!(is_key(&unit) && nal_units(&unit).all(|unit| unit.len() <= 500));
+        assert!(!is_key(&encode(&mut encoder, 4)));
+    }
+
+    #[test]
+    fn garbage_is_survived_and_a_missing_slice_concealed() {
+        let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, SLICE).unwrap();
+        let mut decoder = H264Decoder::new().unwrap();
+        let mut bits = 1_u32;
+        let mut garbage = |length: usize| -> Vec<u8> {
+            let byte = |_| {
+                bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (bits >> 24) as u8
+            };
+            (0..length).map(byte).collect()
+        };
+        for length in [0, 1, 5, 100, 3_000] {
+            let _ = decoder.decode(&garbage(length));
+            let _ = decoder.decode(&[&[0, 0, 0, 1, 0x65], &garbage(length)[..]].concat());
+        }
+        let mut shown = 0;
+        for number in 0..60 {
+            let mut unit = encoder.encode(pattern.picture(number).unwrap()).unwrap();
+            match number % 20 {
+                // A slice of a picture is missing, or a byte of it is wrong.
+                5 if nal_units(&unit).count() > 1 => {
+                    let place = unit.windows(4).rposition(|bytes| bytes == [0, 0, 0, 1]).unwrap();
+                    unit.truncate(place);
+                }
+                10 => {
+                    let middle = unit.len() / 2;
+                    unit[middle] ^= 0x55;
+                }
+                15 => encoder.key_frame(),
+                _ => {}
+            }
+            shown += u64::from(decoder.decode(&unit).is_ok_and(|picture| picture.is_some()));
+        }
+        assert!(shown >= 55, "{shown} of 60 pictures");
+        // It recovers with the key frame.
+        let picture = pattern.picture(60).unwrap().clone();
+        encoder.key_frame();
+        let decoded = decoder.decode(&encoder.encode(&picture).unwrap()).unwrap().expect("a key frame");
+        assert!(quality::psnr(&picture, &decoded).unwrap().y > 20.0);
+    }
+}

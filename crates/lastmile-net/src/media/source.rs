@@ -1,0 +1,171 @@
+//! Real video as a source of a stream's frames: each is coded at the rate that is asked for at that moment, and cut into payloads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use lastmile::endpoint::stream::source::{Frame, FrameSource, Setting};
+use lastmile::time::{Span, Time};
+use lastmile::units::{Bytes, Rate};
+use lastmile::wire::h264::packetize;
+
+use super::{Encoder, MediaError, Picture, Pictures, scaled};
+
+/// Weight of a new frame in the share of headers: one in so many.
+const GAIN: f64 = 8.0;
+/// The least that a source is said to make.
+const MIN_RATE: Rate = Rate::ip(30_000);
+
+/// The error that ended a source of video, for the program that drives its stream.
+#[derive(Clone, Debug, Default)]
+pub struct SourceError(Arc<Mutex<Option<MediaError>>>);
+
+impl SourceError {
+    /// The error, once there is one.
+    pub fn take(&self) -> Option<MediaError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// True if there is one.
+    pub fn is_set(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+/// Pictures, coded. After an error it has no more frames.
+pub struct VideoSource {
+    pictures: Box<dyn Pictures>,
+    encoder: Box<dyn Encoder>,
+    size: (usize, usize),
+    most: Rate,
+    headers: u64,
+    payload: usize,
+    frame_rate: f64,
+    /// Number of the picture that is due.
+    number: u64,
+    /// Share of the packets' bytes that is not of headers.
+    share: f64,
+    payloads: Vec<Vec<u8>>,
+    took: Span,
+    error: SourceError,
+}
+
+impl std::fmt::Debug for VideoSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VideoSource")
+            .field("size", &self.size)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+impl VideoSource {
+    /// A source of pictures in that size, and the parameter sets of its stream; `most` is the highest rate of IP packets.
+    ///
+    /// # Errors
+    /// The first picture cannot be had or coded.
+    pub fn new(
+        mut pictures: Box<dyn Pictures>,
+        mut encoder: Box<dyn Encoder>,
+        size: (usize, usize),
+        most: Rate,
+        setting: &Setting<'_>,
+    ) -> Result<(VideoSource, Vec<u8>), MediaError> {
+        let first = encoder.encode(&*sized(pictures.picture(0)?, size)?)?;
+        encoder.key_frame();
+        let Setting { frame_rate, packet_size, headers, .. } = *setting;
+        let payload = packet_size.0.saturating_sub(headers.0) as usize;
+        let source = VideoSource {
+            pictures,
+            encoder,
+            size,
+            most,
+            headers: headers.0,
+            payload,
+            frame_rate,
+            number: 0,
+            share: payload as f64 / packet_size.0.max(1) as f64,
+            payloads: Vec::new(),
+            took: Span::ZERO,
+            error: SourceError::default(),
+        };
+        Ok((source, first))
+    }
+
+    /// The error that ends it, to be looked at while it is used.
+    pub fn error(&self) -> SourceError {
+        self.error.clone()
+    }
+
+    /// The time from this frame to the next. Frames stand where their number says.
+    fn next(&mut self) -> Span {
+        let at = |number: u64| Span::from_secs_f64(number as f64 / self.frame_rate);
+        let next = at(self.number + 1) - at(self.number);
+        self.number += 1;
+        next
+    }
+
+    fn coded(&mut self, target: Rate) -> Result<Vec<u8>, MediaError> {
+        self.encoder.set_rate(target.scaled(self.share));
+        let picture = sized(self.pictures.picture(self.number)?, self.size)?;
+        self.encoder.encode(&picture)
+    }
+}
+
+/// The picture in that size.
+fn sized(picture: &Picture, size: (usize, usize)) -> Result<std::borrow::Cow<'_, Picture>, MediaError> {
+    if picture.size() == size {
+        return Ok(std::borrow::Cow::Borrowed(picture));
+    }
+    scaled(picture, size.0, size.1).map(std::borrow::Cow::Owned)
+}
+
+impl FrameSource for VideoSource {
+    fn frame(&mut self, _: Time, target: Rate, _: Bytes) -> Frame {
+        let began = Instant::now();
+        self.payloads.clear();
+        if !self.error.is_set() {
+            match self.coded(target) {
+                Ok(unit) => self.payloads = packetize(&unit, self.payload),
+                Err(error) => {
+                    *self.error.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
+            }
+        }
+        let content = self.payloads.iter().map(|payload| payload.len() as u64).sum::<u64>();
+        let size = content + self.headers * self.payloads.len() as u64;
+        if size > 0 {
+            self.share += (content as f64 / size as f64 - self.share) / GAIN;
+        }
+        self.took = Span::from_nanos(began.elapsed().as_nanos() as i64);
+        Frame { size: Bytes(size), next: self.next() }
+    }
+
+    fn range(&self) -> (Rate, Rate) {
+        (MIN_RATE, self.most)
+    }
+
+    fn key_frame(&mut self) {
+        self.encoder.key_frame();
+    }
+
+    fn is_coded(&self) -> bool {
+        true
+    }
+
+    fn skip(&mut self) -> Span {
+        self.next()
+    }
+
+    fn payloads(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.payloads)
+    }
+
+    fn took(&self) -> Span {
+        self.took
+    }
+
+    fn resize(&mut self, packet_size: Bytes) {
+        self.payload = packet_size.0.saturating_sub(self.headers) as usize;
+        self.encoder.set_slice_size(self.payload);
+    }
+}

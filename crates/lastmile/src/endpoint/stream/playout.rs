@@ -1,0 +1,238 @@
+//! Playout of a source's frames: each is put together, waits until it is due, and is then given out.
+//!
+//! The delay is that of R. Ramjee, J. Kurose, D. Towsley, H. Schulzrinne, "Adaptive playout mechanisms for packetized audio applications in
+//! wide-area networks", INFOCOM 1994, algorithm 1: the mean of transit times plus four times their mean deviation. Both have RFC 3550's
+//! gain of 1/16, since a video has 30 frames in a second and no pauses to change the delay in; so the delay follows a clock that drifts too.
+//! The deviation's part is at most 150 ms.
+
+use std::collections::VecDeque;
+
+use super::CLOCK_RATE;
+use crate::time::{Span, Time};
+use crate::wire::h264::{AccessUnit, Depacketizer};
+
+/// Most that a frame waits, beyond the mean transit time.
+const MAX_DELAY: Span = Span::from_millis(150);
+/// Deviation before any was measured: a delay of 20 ms.
+const FIRST_DEVIATION: Span = Span::from_millis(5);
+/// Weight of a new frame in mean and deviation: one in so many.
+const GAIN: i64 = 16;
+/// Requests for a key frame are so far apart.
+const ASK_EVERY: Span = Span::from_millis(200);
+/// Frames that tell the usual duration of one, and the least that a freeze lasts beyond that (W3C, webrtc-stats, freezeCount).
+const USUAL: usize = 30;
+const FREEZE: Span = Span::from_millis(150);
+
+/// Counts of a source's frames at a viewer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Viewed {
+    /// Frames shown.
+    pub frames: u64,
+    /// Of these, frames of which a part was missing.
+    pub damaged: u64,
+    /// Frames that came too late to be shown.
+    pub late: u64,
+    /// Frames of which nothing could be used.
+    pub lost: u64,
+    /// Requests for a key frame.
+    pub key_frames_asked: u64,
+    /// Freezes: a frame stood for max(3 d, d + 150 ms), d the mean of the last 30 (W3C, webrtc-stats).
+    pub freezes: u64,
+    /// Their time.
+    pub frozen: Span,
+    /// Time from a frame's last packet, in the mean of transit times, to its showing.
+    pub delay: Span,
+}
+
+/// A frame that is due.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlayedFrame {
+    /// The frame.
+    pub unit: AccessUnit,
+    /// True if it came too late to be shown: it is of use to later frames that refer to it.
+    pub late: bool,
+    /// When it was due.
+    pub due: Time,
+}
+
+/// A viewer: it takes the frames of sources as they are due.
+pub trait FrameSink: Send {
+    /// A frame of a source.
+    fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame);
+
+    /// No more frames come of a source.
+    fn left(&mut self, ssrc: u32);
+}
+
+/// Playout of one source.
+#[derive(Debug, Default)]
+pub(super) struct Playout {
+    depacketizer: Depacketizer,
+    /// A frame's timestamp and the same time on this clock, but for the transit time.
+    clock: Option<(u32, Time)>,
+    mean: Span,
+    deviation: Span,
+    /// Frames that wait until they are due.
+    ready: VecDeque<PlayedFrame>,
+    /// A key frame came.
+    began: bool,
+    /// A frame is missing to which others refer.
+    needs_key: bool,
+    asked: Option<Time>,
+    /// When frames were shown lately.
+    shown: VecDeque<Time>,
+    viewed: Viewed,
+}
+
+impl Playout {
+    /// Takes a packet that came then; its payload is empty where it is none of media.
+    pub(super) fn push(&mut self, at: Time, (sequence, timestamp, marker): (u16, u32, bool), payload: &[u8]) {
+        if self.clock.is_none() {
+            (self.clock, self.deviation) = (Some((timestamp, at)), FIRST_DEVIATION);
+        }
+        let late = self.depacketizer.counts().late;
+        self.depacketizer.push(sequence, timestamp, marker, payload);
+        // A frame that was given up would have been whole with more patience.
+        if self.depacketizer.counts().late > late
+            && let Some(media) = self.media_time(timestamp)
+        {
+            self.measure(at - media);
+        }
+        while let Some(unit) = self.depacketizer.pop() {
+            self.take(at, unit);
+        }
+    }
+
+    /// The time of a timestamp on this clock, but for the transit time.
+    fn media_time(&self, timestamp: u32) -> Option<Time> {
+        let (before, at) = self.clock?;
+        let ticks = i64::from(timestamp.wrapping_sub(before) as i32);
+        Some(at + Span::from_nanos(ticks * 1_000_000_000 / i64::from(CLOCK_RATE)))
+    }
+
+    /// The transit time with which frames are shown.
+    fn planned(&self) -> Span {
+        self.mean + (self.deviation * 4).min(MAX_DELAY)
+    }
+
+    fn measure(&mut self, transit: Span) {
+        let off = transit - self.mean;
+        let far = if off < Span::ZERO { -off } else { off };
+        self.mean += off / GAIN;
+        self.deviation += (far - self.deviation) / GAIN;
+    }
+
+    /// A frame is whole, or given up.
+    fn take(&mut self, at: Time, unit: AccessUnit) {
+        // The first frame that can be shown is in time, however long its packets took.
+        if !self.began && unit.whole {
+            self.clock = Some((unit.timestamp, at));
+        }
+        let media = self.media_time(unit.timestamp).unwrap_or(at);
+        let before = self.clock.map_or(media, |(_, before)| before);
+        let due = (media + self.planned()).max(self.ready.back().map_or(Time::ZERO, |last| last.due));
+        self.needs_key |= unit.lost > 0 || !unit.whole;
+        if unit.key && unit.whole {
+            (self.began, self.needs_key) = (true, false);
+        }
+        self.needs_key |= !self.began;
+        if unit.whole {
+            self.measure(at - media);
+        }
+        if media > before {
+            self.clock = Some((unit.timestamp, media));
+        }
+        if !self.began || unit.bytes.is_empty() {
+            self.viewed.lost += 1;
+            return;
+        }
+        self.ready.push_back(PlayedFrame { late: at > due, unit, due });
+    }
+
+    /// When the oldest frame is given up: packets are missing, and it is due; where lost packets are sent again, and before the first key
+    /// frame, at the most that a frame waits.
+    fn gives_up(&self, waits: bool) -> Option<Time> {
+        let timestamp = self.depacketizer.oldest().filter(|_| self.depacketizer.is_missing())?;
+        let transit = if waits || !self.began { self.mean + MAX_DELAY } else { self.planned() };
+        self.media_time(timestamp).map(|media| media + transit)
+    }
+
+    /// When the next frame is due, or given up.
+    pub(super) fn wake(&self, waits: bool) -> Option<Time> {
+        let ready = self.ready.front().map(|frame| if frame.late { Time::ZERO } else { frame.due });
+        ready.into_iter().chain(self.gives_up(waits)).min()
+    }
+
+    /// The next frame that is due by now.
+    pub(super) fn pop(&mut self, now: Time, waits: bool) -> Option<PlayedFrame> {
+        while self.gives_up(waits).is_some_and(|at| at <= now) {
+            self.give_up(now);
+        }
+        self.ready.front().filter(|frame| frame.late || frame.due <= now)?;
+        self.next(now)
+    }
+
+    /// The next frame of those that came, due or not: the source has left.
+    pub(super) fn drain(&mut self, now: Time) -> Option<PlayedFrame> {
+        // What waits for the source's end is no freeze.
+        self.shown.clear();
+        while self.ready.is_empty() && self.depacketizer.oldest().is_some() {
+            self.give_up(now);
+        }
+        self.next(now)
+    }
+
+    fn give_up(&mut self, now: Time) {
+        let Some(unit) = self.depacketizer.force() else { return };
+        // Frames given up are shown at once, since they are due.
+        self.take(now.min(self.media_time(unit.timestamp).map_or(now, |media| media + self.planned())), unit);
+        while let Some(unit) = self.depacketizer.pop() {
+            self.take(now, unit);
+        }
+    }
+
+    fn next(&mut self, now: Time) -> Option<PlayedFrame> {
+        let frame = self.ready.pop_front()?;
+        if frame.late {
+            self.viewed.late += 1;
+            return Some(frame);
+        }
+        self.viewed.frames += 1;
+        self.viewed.damaged += u64::from(!frame.unit.whole);
+        if let Some(before) = self.shown.back() {
+            let stood = now - *before;
+            let all = self.shown.iter().zip(self.shown.iter().skip(1)).map(|(a, b)| *b - *a);
+            let count = (self.shown.len() - 1) as i64;
+            let mean = if count > 0 { all.fold(Span::ZERO, |sum, one| sum + one) / count } else { stood };
+            if stood >= (mean * 3).max(mean + FREEZE) {
+                self.viewed.freezes += 1;
+                self.viewed.frozen += stood;
+            }
+        }
+        self.shown.push_back(now);
+        if self.shown.len() > USUAL + 1 {
+            self.shown.pop_front();
+        }
+        Some(frame)
+    }
+
+    /// True if a key frame is to be asked for.
+    pub(super) fn asks(&mut self, now: Time) -> bool {
+        let asks = self.needs_key && self.asked.is_none_or(|at| now >= at + ASK_EVERY);
+        if asks {
+            self.asked = Some(now);
+        }
+        asks
+    }
+
+    /// A request for a key frame left.
+    pub(super) fn has_asked(&mut self) {
+        self.viewed.key_frames_asked += 1;
+    }
+
+    /// Counts so far.
+    pub(super) fn viewed(&self) -> Viewed {
+        Viewed { delay: self.planned() - self.mean, ..self.viewed }
+    }
+}

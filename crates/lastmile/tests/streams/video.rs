@@ -1,0 +1,204 @@
+//! Frames with content: from a source of one's own to a viewer, whole, in time, and again after a loss.
+
+use std::sync::{Arc, Mutex};
+
+use lastmile::endpoint::stream::source::{Frame, FrameSource};
+use lastmile::endpoint::stream::{FrameSink, PlayedFrame, Viewed};
+use lastmile::wire::h264::{packetize, write_nal_unit};
+
+use super::whole::{Came, Path, between};
+use super::*;
+
+/// What a source made and a viewer saw.
+#[derive(Debug, Default)]
+struct Seen {
+    made: Vec<Vec<u8>>,
+    skipped: u64,
+    keys: u64,
+    shown: Vec<(Time, PlayedFrame)>,
+    left: u64,
+}
+
+type Shared = Arc<Mutex<Seen>>;
+
+/// Frames of two slices, each a key frame on demand alone, `factor` times as large as the target asks for.
+#[derive(Debug)]
+struct Coded {
+    seen: Shared,
+    payload: usize,
+    factor: f64,
+    key: bool,
+    payloads: Vec<Vec<u8>>,
+}
+
+const FRAME: Span = Span::from_millis(40);
+
+impl FrameSource for Coded {
+    fn frame(&mut self, _: Time, target: Rate, _: Bytes) -> Frame {
+        let mut seen = self.seen.lock().unwrap();
+        let (number, bytes) = (seen.made.len(), target.bytes_in(FRAME).0 as f64 * self.factor);
+        let size = (bytes / 2.0) as usize * if self.key { 3 } else { 1 };
+        let kind = if std::mem::take(&mut self.key) { 0x65 } else { 0x41 };
+        let mut picture = Vec::new();
+        for first in [0x80, 0x40] {
+            let slice: Vec<u8> = (0..size.max(10)).map(|at| (at * 7 + number) as u8 | 1).collect();
+            write_nal_unit(&mut picture, &[&[kind, first][..], &slice].concat());
+        }
+        self.payloads = packetize(&picture, self.payload);
+        seen.made.push(picture);
+        Frame { size: Bytes(0), next: FRAME }
+    }
+    fn range(&self) -> (Rate, Rate) {
+        (Rate::ip(0), Rate::ip(1_000_000_000))
+    }
+    fn key_frame(&mut self) {
+        self.seen.lock().unwrap().keys += 1;
+        self.key = true;
+    }
+    fn is_coded(&self) -> bool {
+        true
+    }
+    fn skip(&mut self) -> Span {
+        self.seen.lock().unwrap().skipped += 1;
+        FRAME
+    }
+    fn payloads(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.payloads)
+    }
+    fn took(&self) -> Span {
+        Span::from_millis(2)
+    }
+}
+
+struct Viewer(Shared);
+
+impl FrameSink for Viewer {
+    fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) {
+        assert_eq!(ssrc, OURS);
+        self.0.lock().unwrap().shown.push((now, frame.clone()));
+    }
+    fn left(&mut self, _: u32) {
+        self.0.lock().unwrap().left += 1;
+    }
+}
+
+const CLEAN: Path = Path { lose: 0, mark: 0, copy: 0, delay: |_| Span::ZERO };
+
+fn played(path: &Path, config: SenderConfig, factor: f64, nack: Option<Span>) -> (Came, Seen, Viewed) {
+    let seen = Shared::default();
+    let setting = config.source_setting();
+    let payload = (setting.packet_size.0 - setting.headers.0) as usize;
+    let source = Coded { seen: Arc::clone(&seen), payload, factor, key: true, payloads: Vec::new() };
+    let sender = Sender::sourced(config, Box::new(source)).unwrap();
+    let config = ReceiverConfig { epoch: EPOCH, video: Some(96), nack, ..ReceiverConfig::new(8) };
+    let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
+    let came = between(path, sender, receiver);
+    let viewed = came.decisions.iter().filter_map(|what| match what {
+        Decision::FramesViewed { viewed, .. } => Some(*viewed),
+        _ => None,
+    });
+    // Packets that come after the goodbye are a source of their own.
+    let viewed = viewed.max_by_key(|viewed| viewed.frames + viewed.late).expect("frames were viewed");
+    (came, Arc::into_inner(seen).unwrap().into_inner().unwrap(), viewed)
+}
+
+fn controlled(control: &str) -> SenderConfig {
+    let config = ControlConfig { max: Rate::ip(2_000_000), ..ControlConfig::new(control.parse().unwrap()) };
+    SenderConfig { rate: SenderRate::Controlled(config), ..config_of(5) }
+}
+
+fn config_of(seconds: i64) -> SenderConfig {
+    SenderConfig { packet_size: Bytes(1_200), ..config(at(1_000 * seconds)) }
+}
+
+#[test]
+fn every_frame_is_shown_whole_and_in_time() {
+    for config in [config_of(5), controlled("tfrc"), controlled("tfrc+probe"), controlled("vtp")] {
+        let name = format!("{:?}", config.rate);
+        let (came, seen, viewed) = played(&CLEAN, config, 1.0, None);
+        let shown: Vec<_> = seen.shown.iter().map(|(_, frame)| frame.unit.bytes.clone()).collect();
+        // Packets that wait for the pacer at the end are not sent.
+        assert!(seen.made.starts_with(&shown[..shown.len() - 1]), "{name}");
+        assert!(shown.len() + 4 >= seen.made.len(), "{name}: {} of {}", shown.len(), seen.made.len());
+        assert!(seen.shown.iter().rev().skip(1).all(|(_, frame)| frame.unit.whole), "{name}");
+        // The frames on their way when the pacer finds its rate are late by a little.
+        assert!(viewed.late * 20 <= viewed.frames, "{name}: {viewed:?}");
+        assert!(viewed.damaged + viewed.lost <= 1, "{name}: {viewed:?}");
+        assert_eq!((viewed.key_frames_asked, seen.keys), (0, 0), "{name}");
+        assert_eq!((came.received.lost, seen.left), (0, 1), "{name}");
+    }
+}
+
+#[test]
+fn frames_that_come_out_of_order_wait_for_each_other() {
+    let jitter = |number: u64| Span::from_millis((number * 7_919 % 41) as i64);
+    let (came, seen, viewed) = played(&Path { delay: jitter, ..CLEAN }, config_of(10), 1.0, None);
+    assert!(came.received.out_of_order > 500, "{}", came.received.out_of_order);
+    // Until the delay has grown, in the first second or so, some are given up, and their packets late.
+    let good = |(_, frame): &&(Time, PlayedFrame)| frame.unit.whole && !frame.late;
+    let half = &seen.shown[seen.shown.len() / 2..];
+    assert!(half.iter().filter(good).count() * 20 >= half.len() * 19, "{viewed:?}");
+    assert!(seen.shown.len() + 5 >= seen.made.len(), "{viewed:?} of {}", seen.made.len());
+    assert!(viewed.delay > Span::from_millis(2) && viewed.delay <= Span::from_millis(150), "{viewed:?}");
+}
+
+#[test]
+fn a_loss_brings_a_key_frame_and_damages_no_more_than_its_own_frame() {
+    let (came, seen, viewed) = played(&Path { lose: 150, ..CLEAN }, config_of(10), 1.0, None);
+    assert!(came.received.lost >= 5, "{}", came.received.lost);
+    let damaged = seen.shown.iter().filter(|(_, frame)| !frame.unit.whole).count() as u64;
+    // A frame whose every packet but one is lost is among the lost.
+    assert!(
+        damaged + viewed.lost <= came.received.lost && damaged > 0,
+        "{viewed:?} of {}",
+        came.received.lost
+    );
+    assert!(seen.keys >= 5 && seen.keys <= viewed.key_frames_asked, "{} {viewed:?}", seen.keys);
+    let first = seen.shown.iter().position(|(_, frame)| !frame.unit.whole).unwrap();
+    let key = seen.shown[first + 1..].iter().position(|(_, frame)| frame.unit.key).unwrap();
+    // There and back are 40 ms, and the next frame is 40 ms away at most; playout adds some.
+    assert!(key <= 4, "{key} frames later");
+}
+
+#[test]
+fn packets_sent_again_make_frames_whole() {
+    let retransmission = Some(Retransmission::within(9, Span::from_millis(300)));
+    let config = SenderConfig { retransmission, ..config_of(10) };
+    let nack = Some(Span::from_millis(300));
+    let (came, seen, viewed) = played(&Path { lose: 150, ..CLEAN }, config, 1.0, nack);
+    assert!(came.received.lost >= 5);
+    // The last ones may have nobody left to ask.
+    assert!(viewed.damaged + viewed.lost <= 1, "{viewed:?}");
+    assert!(seen.shown.len() + 1 >= seen.made.len());
+}
+
+#[test]
+fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
+    for config in [config_of(5), controlled("fixed(rate=1 Mbit/s)")] {
+        let (came, seen, viewed) = played(&CLEAN, config, 3.0, None);
+        assert!(seen.skipped > 50 && came.sent.frames_dropped == seen.skipped, "{}", seen.skipped);
+        assert_eq!(came.sent.frames, seen.made.len() as u64 + seen.skipped);
+        // Those that were made are sent and shown, but for those on their way at the end.
+        assert!(seen.shown.len() + 6 >= seen.made.len(), "{} of {}", seen.shown.len(), seen.made.len());
+        assert!(viewed.damaged <= 1 && viewed.lost == 0, "{viewed:?}");
+        let rate = came.sent.bytes.bits() as f64 / 5.0;
+        assert!((0.8e6..1.4e6).contains(&rate), "{rate:.0}");
+    }
+}
+
+#[test]
+fn a_receiver_without_a_viewer_decides_as_one_with_it() {
+    let decisions = |viewer: bool| {
+        let seen = Shared::default();
+        let source =
+            Coded { seen: Arc::clone(&seen), payload: 1_100, factor: 1.0, key: true, payloads: vec![] };
+        let sender = Sender::sourced(config_of(3), Box::new(source)).unwrap();
+        let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
+        let receiver = match viewer {
+            true => Receiver::viewed(config, Box::new(Viewer(seen))).unwrap(),
+            false => Receiver::new(config).unwrap(),
+        };
+        between(&Path { lose: 50, ..CLEAN }, sender, receiver).decisions
+    };
+    assert_eq!(decisions(true), decisions(false));
+}
