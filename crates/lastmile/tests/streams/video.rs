@@ -180,7 +180,7 @@ fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
         assert_eq!(came.sent.frames, seen.made.len() as u64 + seen.skipped);
         // Those that were made are sent and shown, but for those on their way at the end.
         assert!(seen.shown.len() + 6 >= seen.made.len(), "{} of {}", seen.shown.len(), seen.made.len());
-        assert!(viewed.damaged <= 1 && viewed.lost == 0, "{viewed:?}");
+        assert!(viewed.damaged + viewed.lost <= 1, "the end cuts one at most: {viewed:?}");
         let rate = came.sent.bytes.bits() as f64 / 5.0;
         assert!((0.8e6..1.4e6).contains(&rate), "{rate:.0}");
     }
