@@ -21,9 +21,9 @@ use crate::shell::signals;
 
 /// Receive RTP streams and answer them with the feedback that sets their rate (RFC 8888)
 ///
-/// Real video is decoded with --output or --reference. Answers begin when two packets of a source came in sequence, and never have more bytes than the source sent. The receiver counts and
+/// Answers begin when two packets of a source came in sequence, and never have more bytes than the source sent. The receiver counts and
 /// judges the losses of a sender with `tfrc(form=receiver)+zbs` or the like. It runs until Ctrl-C, with one stream after another or
-/// several at once; with --once to the end of the first.
+/// several at once; with --once to the end of the first. Real video is decoded with --output or --reference.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// UDP port for media and RTCP (RFC 5761)
@@ -80,7 +80,7 @@ impl Args {
     }
 }
 
-/// What a viewer tells: the quality of pictures in words, and what went wrong with its files.
+/// The words of a viewer: the quality of its pictures, and the fault of its files.
 struct Viewed {
     quality: Option<Quality>,
     fault: Box<dyn Fn() -> Option<anyhow::Error>>,

@@ -31,7 +31,7 @@ pub enum Reference {
     TestPattern(Option<TestPattern>),
 }
 
-/// What a viewer saw.
+/// Counts and quality of the pictures that a viewer saw.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Pictures decoded and shown.
@@ -42,7 +42,7 @@ pub struct Seen {
     pub size: Option<(usize, usize)>,
     /// Pictures compared, the sum of their mean squared errors of Y, and of their SSIM of Y.
     compared: (u64, f64, f64),
-    /// What went wrong with a file: then no more is written, or compared.
+    /// The fault of a file: then no more is written, or compared.
     pub error: Option<MediaError>,
 }
 
@@ -60,7 +60,7 @@ impl Seen {
     }
 }
 
-/// What a viewer saw, for the program that drives its receiver.
+/// Counts and quality of a viewer's pictures, for the program that drives its receiver.
 #[derive(Clone, Debug, Default)]
 pub struct SharedSeen(Arc<Mutex<Seen>>);
 
@@ -97,7 +97,7 @@ impl Viewer {
         Viewer { decoder, output, reference, frame_rate, following: None, written: None, began: None, seen }
     }
 
-    /// What it sees, to be looked at while it is used.
+    /// Its counts and quality, to be looked at while it is used.
     pub fn seen(&self) -> SharedSeen {
         self.seen.clone()
     }

@@ -9,7 +9,7 @@ use lastmile::wire::h264::{packetize, write_nal_unit};
 use super::whole::{Came, Path, between};
 use super::*;
 
-/// What a source made and a viewer saw.
+/// Frames that a source made and a viewer saw.
 #[derive(Debug, Default)]
 struct Seen {
     made: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Real video on the command line: its sources, its files, and what a build without it says.
+//! Real video on the command line: its sources, its files, and the refusal of a build without it.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use anyhow::anyhow;
 
 use crate::shell::exit::Exit;
 
-/// What both commands say in a build without the feature.
+/// The refusal of both commands in a build without the feature.
 #[cfg(not(feature = "video"))]
 pub(crate) fn refused(what: &str) -> anyhow::Error {
     Exit::Usage.blame(anyhow!(

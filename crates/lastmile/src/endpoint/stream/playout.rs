@@ -175,7 +175,7 @@ impl Playout {
 
     /// The next frame of those that came, due or not: the source has left.
     pub(super) fn drain(&mut self, now: Time) -> Option<PlayedFrame> {
-        // What waits for the source's end is no freeze.
+        // Frames that wait for the source's end are no freeze.
         self.shown.clear();
         while self.ready.is_empty() && self.depacketizer.oldest().is_some() {
             self.give_up(now);

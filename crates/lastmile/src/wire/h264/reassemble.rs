@@ -181,7 +181,7 @@ impl Depacketizer {
             self.bytes -= held.payload.len();
             if *number != next {
                 building.unit.lost += number - next;
-                // What is missing before a payload that begins a unit is of others.
+                // Packets that are missing before a payload that begins a unit are of others.
                 building.gap(last.is_none() && begins_picture(&held.payload));
             }
             next = number + 1;
