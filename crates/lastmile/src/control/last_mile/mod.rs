@@ -143,6 +143,8 @@ pub struct Lastmile {
     limited: f64,
     /// Filled up with padding until then.
     padding_until: f64,
+    /// The rate that passed before padding, until its queue is gone: bytes a second, 0 otherwise.
+    proved: f64,
 }
 
 impl Lastmile {
@@ -176,6 +178,7 @@ impl Lastmile {
             desired: f64::INFINITY,
             limited: 0.0,
             padding_until: f64::NEG_INFINITY,
+            proved: 0.0,
         }
     }
 

@@ -15,6 +15,13 @@ const LIMITED: f64 = 0.5;
 /// Padding fills up for so many seconds, so many seconds after the last.
 const PADDING_S: f64 = 1.0;
 const PADDING_EVERY_S: f64 = 3.0;
+/// A rate that is at most so many times what passes was grown from that, and padding begins at so many times.
+const GROWN: f64 = 1.6;
+const PADDED: f64 = 1.2;
+/// So many times what passed before is the sources' while padding's queue drains, for so many seconds at most. Frames make a short
+/// measurement of it uncertain.
+const PROVED: f64 = 1.05;
+const PROVED_S: f64 = 1.5;
 
 impl Lastmile {
     /// The sources make less than the rate.
@@ -39,7 +46,9 @@ impl Lastmile {
             _ => false,
         };
         let waits = self.backlog / self.rate.max(1.0) - FRAME_S;
-        let wanted = self.rate * (1.0 - (waits / BACKLOG_S).clamp(0.0, MOST_LESS));
+        // A queue of padding alone: the sources passed without one.
+        let rate = self.rate.max(self.proved.min(self.encoder));
+        let wanted = rate * (1.0 - (waits / BACKLOG_S).clamp(0.0, MOST_LESS));
         let (slow, ratio) = (1.0 + SLEW * self.seen.dt, wanted / self.encoder);
         let is_close = (1.0 - CLOSE..=1.0 + CLOSE).contains(&ratio);
         self.encoder = match moves_little && is_close {
@@ -51,6 +60,9 @@ impl Lastmile {
     /// An application that does not fill the rate, but could use more than is known to pass, is helped by padding: now and then for a second.
     pub(super) fn pad(&mut self, seen: &Seen) {
         let is_calm = matches!(self.phase, Phase::Start | Phase::Track) && seen.law_queue < seen.target;
+        if seen.now > self.padding_until && is_calm || seen.now > self.padding_until + PROVED_S {
+            self.proved = 0.0;
+        }
         if seen.now < self.padding_until {
             if !is_calm {
                 self.padding_until = seen.now;
@@ -61,6 +73,10 @@ impl Lastmile {
             && seen.now >= self.padding_until + PADDING_EVERY_S
         {
             self.padding_until = seen.now + PADDING_S;
+            self.proved = PROVED * seen.slow;
+            if self.rate < GROWN * seen.slow {
+                self.set(self.rate.min(PADDED * seen.slow));
+            }
         }
     }
 }

@@ -128,3 +128,23 @@ fn sources_of_half_the_rate_are_helped_by_padding() {
         assert_eq!((told.controller.is_limited(), told.controller.padding_until > seen.now), (pads, pads));
     }
 }
+
+/// By hand: 500 kB/s pass of a rate of 750, so padding begins at 600, and 1.05 times 500 are the sources' while its queue drains.
+#[test]
+fn a_queue_of_padding_leaves_the_sources_what_passed_before() {
+    let mut told = Told::tracking();
+    let Lastmile { seen, .. } = told.controller;
+    assert!((seen.slow - 500e3).abs() < 5e3, "{}", seen.slow);
+    (told.controller.limited, told.controller.rate, told.controller.encoder) = (0.6, 750e3, 550e3);
+    told.controller.pad(&Seen { law_queue: 0.0, ..seen });
+    assert!((told.controller.rate - 1.2 * seen.slow).abs() < 1.0, "{}", told.controller.rate);
+    told.controller.rate = 400e3;
+    told.controller.encode();
+    assert!(told.controller.encoder > 1.04 * seen.slow, "{}", told.controller.encoder);
+    // The queue is gone: the encoder goes by the rate.
+    let later = seen.now + 1.1;
+    told.controller.limited = 0.0;
+    told.controller.pad(&Seen { now: later, law_queue: 0.0, ..seen });
+    told.controller.encode();
+    assert_eq!(told.controller.encoder, 400e3);
+}
