@@ -31,7 +31,9 @@ fn main() -> io::Result<()> {
                 rate += MORE_BPS * (now - before.unwrap_or(now));
                 before = Some(now);
                 let mut reports = event["reports"].as_array().into_iter().flatten();
-                if reports.any(|report| report["fate"] == "lost") && now - cut > rtt {
+                // `--classifier` takes losses for a radio link's.
+                let congested = |report: &Value| report["fate"] == "lost" && report["cause"] != "wireless";
+                if reports.any(congested) && now - cut > rtt {
                     (rate, cut) = (LESS * rate, now);
                 }
             }

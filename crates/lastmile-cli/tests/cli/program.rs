@@ -57,6 +57,13 @@ fn a_program_has_a_row_among_controllers() {
     assert_eq!(document["controllers"], serde_json::json!(["tfrc", "aimd"]));
     // The same numbers once more: it has no clock but the simulation's.
     assert_eq!(lastmile(&[&arguments[..], &["--program", &aimd()]].concat()).json(), document);
+    // A classifier in front takes random losses out.
+    let program = aimd();
+    let judged = [&arguments[..], &["--loss", "3%", "--program", &program, "--classifier", "spike"]].concat();
+    let used = |document: &Value, name: &str| row(document, name).0["of_possible"].as_f64().unwrap();
+    let (with, without) = (lastmile(&judged).json(), lastmile(&judged[..judged.len() - 2]).json());
+    assert!(used(&with, "aimd+spike") > 1.2 * used(&without, "aimd"));
+    lastmile(&[&judged[..judged.len() - 1], &["tea"]].concat()).is_error(USAGE, &["--classifier", "\"tea\""]);
     // The page's program in Python.
     if !Command::new("python3").arg("--version").output().is_ok_and(|ended| ended.status.success()) {
         eprintln!("skipped: python3 is not installed");

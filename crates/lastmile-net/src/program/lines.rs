@@ -81,22 +81,22 @@ pub(super) fn feedback(now: Time, feedback: &Feedback<'_>) -> Map<String, Value>
 
 fn report(report: &Report) -> Value {
     let Sent { id, size, at, .. } = report.sent;
-    let (fate, arrived, mark, by) = match report.fate {
-        Fate::Arrived { at, ecn } => ("arrived", at, Some(ecn), None),
-        Fate::Late { at } => ("late", at, None, None),
-        Fate::Lost { by, .. } => {
-            ("lost", None, None, Some(if by == LostBy::Gap { "gap" } else { "timeout" }))
+    let mut of = json!({ "id": id, "bytes": size.0, "sent_s": at.as_secs_f64() });
+    let (fate, arrived) = match report.fate {
+        Fate::Arrived { at, ecn: mark } => {
+            of["ecn"] = ecn(mark).into();
+            ("arrived", at)
+        }
+        Fate::Late { at } => ("late", at),
+        Fate::Lost { by, class } => {
+            of["by"] = if by == LostBy::Gap { "gap" } else { "timeout" }.into();
+            of["cause"] = class.to_string().into();
+            ("lost", None)
         }
     };
-    let mut of = json!({ "id": id, "bytes": size.0, "sent_s": at.as_secs_f64(), "fate": fate });
+    of["fate"] = fate.into();
     if let Some(at) = arrived {
         of["arrived_s"] = at.as_secs_f64().into();
-    }
-    if let Some(mark) = mark {
-        of["ecn"] = ecn(mark).into();
-    }
-    if let Some(by) = by {
-        of["by"] = by.into();
     }
     of
 }

@@ -48,6 +48,10 @@ const LATE_FRAME_MS: f64 = 200.0;
 /// Frames of the run's end, whose fate may not be known, are left out.
 const UNDER_WAY_S: f64 = 1.0;
 
+/// Numbers of flows beside the tested ones: rate, share, ratio.
+const TCP: [&str; 3] = ["tcp_kbps", "tcp_share", "tcp_ratio"];
+const OTHERS: [&str; 3] = ["other_kbps", "other_share", "other_ratio"];
+
 /// Results of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Measured {
@@ -136,7 +140,9 @@ impl Ran<'_> {
             put(name, self.alike(|flows| slowest_over_fastest(flows, seconds * SECOND)).map(percent));
         }
         put("jain", self.alike(|flows| jain(flows, 5 * SECOND)).map(percent));
-        self.tcp(&mut put);
+        self.beside(&self.paths.tcp, TCP, &mut put);
+        put("tcp_loss", self.tcp_loss());
+        self.beside(&self.paths.others, OTHERS, &mut put);
         let sent = self.outcomes(&mut put);
         let late =
             self.kept.took.iter().filter(|took| f64::from(took.delay) > self.playout.as_secs_f64()).count();
@@ -396,36 +402,51 @@ impl Ran<'_> {
         mean(&shared.values().filter_map(each).collect::<Vec<_>>())
     }
 
-    /// TCP's goodput beside the streams.
-    fn tcp(&self, put: &mut dyn FnMut(&'static str, Option<f64>)) {
-        let shares = |flow: &&Flow| self.paths.tested.iter().any(|tested| tested.limit == flow.limit);
-        let tcp: Vec<&Flow> = self.paths.tcp.iter().filter(shares).collect();
-        let (mut got, mut beside, mut flows, mut streams) = (0.0, 0.0, 0_usize, 0_usize);
+    /// True if a tested stream has the same limit.
+    fn is_shared(&self, flow: &Flow) -> bool {
+        self.paths.tested.iter().any(|tested| tested.limit == flow.limit)
+    }
+
+    /// The rate of flows that answer, beside the streams.
+    fn beside(
+        &self,
+        others: &[Flow],
+        [kbps, share, ratio]: [&'static str; 3],
+        put: &mut dyn FnMut(&'static str, Option<f64>),
+    ) {
+        let others: Vec<&Flow> = others.iter().filter(|flow| self.is_shared(flow)).collect();
+        let (mut got, mut own_got, mut flows, mut streams) = (0.0, 0.0, 0_usize, 0_usize);
         for step in 0..self.paths.steps {
             let active = |flow: &&&Flow| flow.active.contains(&step);
             let own: Vec<&Flow> = self.paths.tested.iter().collect();
-            let (tcp, own): (Vec<&&Flow>, Vec<&&Flow>) =
-                (tcp.iter().filter(active).collect(), own.iter().filter(active).collect());
-            if tcp.is_empty() || own.is_empty() {
+            let (beside, own): (Vec<&&Flow>, Vec<&&Flow>) =
+                (others.iter().filter(active).collect(), own.iter().filter(active).collect());
+            if beside.is_empty() || own.is_empty() {
                 continue;
             }
             let sum =
                 |flows: &[&&Flow]| flows.iter().filter_map(|flow| self.received(flow).get(step)).sum::<f64>();
-            got += sum(&tcp);
-            beside += sum(&own);
-            flows += tcp.len();
+            got += sum(&beside);
+            own_got += sum(&own);
+            flows += beside.len();
             streams += own.len();
         }
         if flows == 0 {
             return;
         }
-        put("tcp_kbps", Some(got / flows as f64 / 1e3));
-        put("tcp_share", Some(100.0 * got / (got + beside)));
-        put("tcp_ratio", Some(beside / streams as f64 / (got / flows as f64)));
-        let outcomes = self.network.flows.iter().filter(|flow| tcp.iter().any(|tcp| tcp.name == flow.flow));
+        put(kbps, Some(got / flows as f64 / 1e3));
+        put(share, Some(100.0 * got / (got + own_got)));
+        put(ratio, Some(own_got / streams as f64 / (got / flows as f64)));
+    }
+
+    /// Segments of TCP beside the streams that were lost.
+    fn tcp_loss(&self) -> Option<f64> {
+        let tcp = self.paths.tcp.iter().filter(|flow| self.is_shared(flow));
+        let names: Vec<&str> = tcp.map(|flow| flow.name.as_str()).collect();
+        let outcomes = self.network.flows.iter().filter(|flow| names.contains(&flow.flow.as_str()));
         let (lost, sent) = outcomes
             .fold((0, 0), |(lost, sent), flow| (lost + flow.lost.values().sum::<u64>(), sent + flow.sent));
-        put("tcp_loss", (sent > 0).then(|| 100.0 * lost as f64 / sent as f64));
+        (sent > 0).then(|| 100.0 * lost as f64 / sent as f64)
     }
 
     /// Puts the counts of the streams' ends; gives the number of packets of media sent.

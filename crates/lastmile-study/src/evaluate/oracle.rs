@@ -140,10 +140,10 @@ impl RateController for Oracle {
     }
 }
 
-/// True if what is possible is known: every tested stream's limit is, no TCP shares it, hosts' clocks are the engine's, and no controller is for
+/// True if what is possible is known: every tested stream's limit is, no flow that answers shares it, hosts' clocks are the engine's, and no controller is for
 /// several streams, whose priorities an oracle does not know.
 pub(super) fn is_possible(scenario: &Scenario, paths: &Paths) -> bool {
-    let shared = |limit| paths.tcp.iter().any(|tcp| tcp.limit == limit);
+    let shared = |limit| paths.tcp.iter().chain(&paths.others).any(|other| other.limit == limit);
     let clocks =
         scenario.hosts.iter().all(|host| host.clock.offset == Span::ZERO && host.clock.steps.is_empty());
     let mut tested = paths.tested.iter();

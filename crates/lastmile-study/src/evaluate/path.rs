@@ -11,6 +11,7 @@ use lastmile::units::{Bytes, Rate};
 use lastmile_sim::scenario::roles::stream::Spec;
 use lastmile_sim::scenario::{LinkSpec, Scenario, TrafficSpec};
 
+use super::cases::FIXED;
 use super::metrics::{STEP_S, part, steps};
 
 /// Of a link's rate: an unresponsive flow that changes by less is nobody's event.
@@ -79,6 +80,8 @@ pub(super) struct Change {
 pub(super) struct Paths {
     pub(super) tested: Vec<Flow>,
     pub(super) tcp: Vec<Flow>,
+    /// Streams beside them whose own controllers answer the network.
+    pub(super) others: Vec<Flow>,
     /// In each step, the rate of a limiting link less that of flows that do not answer: bit/s of IP packets.
     pub(super) left: BTreeMap<Limit, Vec<f64>>,
     /// And its whole rate.
@@ -231,8 +234,12 @@ impl Paths {
                 way,
             }
         };
-        let (mut own, mut tcp) = (Vec::new(), Vec::new());
-        for stream in scenario.roles.stream.iter().filter(|stream| tested.contains(&stream.name)) {
+        let (mut own, mut tcp, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for stream in &scenario.roles.stream {
+            let is_tested = tested.contains(&stream.name);
+            if !is_tested && !answers(&stream.sender.rate) {
+                continue;
+            }
             let time = (stream.starts(seed), stream.sender.stop);
             let size = stream.sender.packet_size;
             let source = source_of(&stream.sender);
@@ -248,7 +255,8 @@ impl Paths {
             };
             let layers = source.map_or(&[][..], |source| source.layers()).iter().map(layer).collect();
             let priority = stream.group.as_ref().map_or(1.0, |group| group.priority);
-            own.push(Flow { frames, priority, idle, layers, ..flow });
+            let flow = Flow { frames, priority, idle, layers, ..flow };
+            if is_tested { own.push(flow) } else { others.push(flow) }
         }
         for spec in scenario.traffic.iter().filter(|spec| spec.tcp.is_some()) {
             let time = (spec.starts(seed), spec.stop);
@@ -256,7 +264,7 @@ impl Paths {
             if tested.contains(&spec.name) { own.push(flow) } else { tcp.push(flow) }
         }
         let (changes, steps) = (Vec::new(), steps_in_all);
-        let mut paths = Paths { tested: own, tcp, left, rate, by_time, changes, steps, from_s: 0.0 };
+        let mut paths = Paths { tested: own, tcp, others, left, rate, by_time, changes, steps, from_s: 0.0 };
         paths.changes = paths.tested.iter().map(|flow| paths.changes_of(flow, scenario, &loads)).collect();
         paths
     }
@@ -265,7 +273,7 @@ impl Paths {
     pub(super) fn measured_from(mut self, from: Span) -> Paths {
         self.from_s = from.as_secs_f64();
         let first = steps(self.from_s, self.from_s).start;
-        for flow in self.tested.iter_mut().chain(&mut self.tcp) {
+        for flow in self.tested.iter_mut().chain(&mut self.tcp).chain(&mut self.others) {
             flow.active.start = flow.active.start.max(first).min(flow.active.end);
         }
         let from_s = self.from_s;
@@ -298,7 +306,8 @@ impl Paths {
         for handoff in scenario.handoffs.iter().filter(|handoff| hosts.contains(&handoff.host)) {
             add(seconds(handoff.at), format!("hand-off to {}", scenario.vertex_name(handoff.to)));
         }
-        let beside = self.tested.iter().chain(self.tcp.iter().filter(|tcp| is_long(scenario, &tcp.name)));
+        let long = self.tcp.iter().filter(|tcp| is_long(scenario, &tcp.name));
+        let beside = self.tested.iter().chain(&self.others).chain(long);
         for other in beside.filter(|other| other.name != flow.name && other.limit == flow.limit) {
             add(other.from_s, format!("{} starts", other.name));
             add(other.to_s, format!("{} stops", other.name));
@@ -342,6 +351,11 @@ fn air_or_shared(load: &Load, shared: &[usize], limit: Limit, scenario: &Scenari
         Limit::Link(_) => load.way.iter().any(|link| shared.contains(link)),
         Limit::Unknown => air(&load.way) && air(shared) || load.way.iter().any(|link| shared.contains(link)),
     }
+}
+
+/// True of a rate that a controller sets which answers the network.
+pub(super) fn answers(rate: &SenderRate) -> bool {
+    matches!(rate, SenderRate::Controlled(config) if config.control.controller.name != FIXED)
 }
 
 /// A transfer without pauses: its start and end are events to others.

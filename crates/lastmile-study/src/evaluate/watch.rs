@@ -68,7 +68,7 @@ type Shared = Arc<Mutex<Kept>>;
 
 /// Attaches the recorders of all that to a run; the records are there when it is over. Oracles are told of the queues as it goes.
 pub(super) fn watch(scenario: &Scenario, paths: &Paths, told: Option<Queues>) -> (Hooks, Shared) {
-    let flows = paths.tested.iter().chain(&paths.tcp);
+    let flows = paths.tested.iter().chain(&paths.tcp).chain(&paths.others);
     let flows = flows.map(|flow| (flow.name.clone(), Rates::default())).collect();
     let links = paths.left.keys().filter_map(|&limit| Paths::link_name(scenario, limit));
     let queues = links.map(|name| (name, Vec::new())).collect();

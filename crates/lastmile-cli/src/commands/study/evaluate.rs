@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::ValueEnum;
+use lastmile::classify::Discriminator;
+use lastmile::control::{Discriminated, Setting};
+use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile_net::program::Program;
 use lastmile_study::evaluate::league::{self, League};
@@ -48,6 +51,9 @@ pub(crate) struct Args {
     /// Command of a program that is a rate controller, over a pipe (docs/program.md), such as 'python3 aimd.py'; may be given several times
     #[arg(long, value_name = "COMMAND")]
     program: Vec<String>,
+    /// Loss classifier in front of every --program, such as zbs: `cause` of its lost packets
+    #[arg(long, value_name = "NAME", requires = "program")]
+    classifier: Option<Choice>,
     /// Name of a [[stream]] to test; may be given several times
     #[arg(long, value_name = "NAME")]
     stream: Vec<String>,
@@ -115,7 +121,7 @@ impl Asked {
             let request = league::Request {
                 suites: args.suites.clone(),
                 controllers: args.controllers.clone(),
-                guests: guests(&args.program)?,
+                guests: guests(args)?,
                 runs: args.experiment.runs,
                 first_seed: args.seed,
                 brief: args.brief,
@@ -136,7 +142,7 @@ impl Asked {
             overrides: replaced(&args.set)?,
             streams: args.stream.clone(),
             controllers: args.controllers.clone(),
-            guests: guests(&args.program)?,
+            guests: guests(args)?,
             queue: args.queue.clone(),
             loss: args.loss,
             jitter: args.jitter,
@@ -158,15 +164,28 @@ impl Asked {
 }
 
 /// Programs as contenders. Each is started once, so that a wrong command is refused before any run.
-fn guests(commands: &[String]) -> anyhow::Result<Vec<Guest>> {
+fn guests(args: &Args) -> anyhow::Result<Vec<Guest>> {
+    let classifier = args.classifier.as_ref().map(Discriminator::new).transpose();
+    let classifier = classifier.map_err(|error| Exit::Usage.blame(anyhow!("--classifier: {error}")))?;
     let guest = |command: &String| {
         let refused = |why: &dyn std::fmt::Display| Exit::Usage.blame(anyhow!("--program {command}: {why}"));
         let program = Program::new(command).map_err(|why| refused(&why))?;
         program.check().map_err(|error| refused(&error))?;
-        let name = program.name();
-        Ok(Guest { name, make: Arc::new(move |setting, failure| program.controller(setting, failure)) })
+        let name = match &args.classifier {
+            Some(choice) => format!("{}+{choice}", program.name()),
+            None => program.name(),
+        };
+        let classifier = classifier.clone();
+        let make = move |setting: &Setting, failure| {
+            let program = program.controller(setting, failure);
+            match classifier.clone() {
+                Some(classifier) => Box::new(Discriminated::new(classifier, program)),
+                None => program,
+            }
+        };
+        Ok(Guest { name, make: Arc::new(make) })
     };
-    commands.iter().map(guest).collect()
+    args.program.iter().map(guest).collect()
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {

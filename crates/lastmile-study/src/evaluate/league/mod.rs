@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::cases::{Contender, Tested, contenders};
 use super::document::{Evaluated, Plan};
+use super::path::answers;
 use super::variants::Variants;
 use super::{Comparison, Entry, Evaluation, Guest};
 use crate::audience::Audience;
@@ -36,8 +37,8 @@ const ALIKE_MS: f64 = 5.0;
 const MORE_POINTS: f64 = 5.0;
 /// Points of a distribution, but for its first.
 const QUANTILES: u32 = 40;
-/// Beside TCP a rival counts that leaves it this share of its fair share, and takes no more than that of its own.
-const LEFT_TO_TCP: f64 = 0.8;
+/// Beside flows that answer, a rival counts that leaves them this share of their fair share, and takes no more than that of its own.
+const LEFT: f64 = 0.8;
 const TAKEN: f64 = 1.1;
 
 /// Request of a league.
@@ -88,11 +89,11 @@ impl League {
         let mut entries = Vec::new();
         for case in &cases {
             let set = case.set.iter().map(|(key, value)| Override::new(*key, value)).collect();
-            let mut of = Tested::load(case.scenario, set, &[])?;
+            let mut of = Tested::load(case.scenario, set, &case.tested())?;
             of.scenario.name.clone_from(&case.name);
             let variants = Variants::new(case.queue, case.loss, case.jitter)?;
             variants.check(&case.name, &of)?;
-            let runs = request.runs.unwrap_or(if tcp_flows(&of) > 0 { beside } else { alone });
+            let runs = request.runs.unwrap_or(if flows_of_tcp(&of) > 0 { beside } else { alone });
             entries.push(Entry { of, variants, runs, from: case.measured_from() });
         }
         let plan = Plan {
@@ -124,7 +125,7 @@ impl League {
             let (mut table, mut failures) = (Table::new(&COLUMNS), Vec::new());
             for ((entry, case), found) in self.evaluation.entries.iter().zip(&self.cases).zip(&found) {
                 if case.suite == suite {
-                    let judged = judge(found, plan, tcp_flows(&entry.of), entry.runs);
+                    let judged = judge(found, plan, Beside::of(&entry.of), entry.runs);
                     judged.iter().for_each(|row| row.tell(&mut table, &case.name));
                     let failed = found.failures(&plan.contenders, plan.first);
                     failures.extend(failed.iter().map(|failed| format!("{}: {failed}", case.name)));
@@ -156,8 +157,26 @@ impl League {
 }
 
 /// Flows of TCP beside the tested streams.
-fn tcp_flows(of: &Tested) -> usize {
+fn flows_of_tcp(of: &Tested) -> usize {
     of.scenario.traffic.iter().filter(|flow| flow.tcp.is_some()).count()
+}
+
+/// Flows beside the tested streams that answer the network, and the number that has the streams' rate over theirs.
+struct Beside {
+    flows: usize,
+    ratio: &'static str,
+}
+
+impl Beside {
+    fn of(of: &Tested) -> Option<Beside> {
+        let others = of.scenario.roles.stream.iter().filter(|spec| !of.streams.contains(&spec.name));
+        let others = others.filter(|spec| answers(&spec.sender.rate)).count();
+        match (flows_of_tcp(of), others) {
+            (0, 0) => None,
+            (0, flows) => Some(Beside { flows, ratio: "other_ratio" }),
+            (flows, _) => Some(Beside { flows, ratio: "tcp_ratio" }),
+        }
+    }
 }
 
 const COLUMNS: [&str; 10] = [
@@ -185,7 +204,7 @@ struct Row {
     regret_queue_ms: Option<Mean>,
     /// None other is as good in rate, delay and loss, and better in one.
     pareto: bool,
-    /// Beside TCP: it leaves TCP its share and takes no more than its own.
+    /// Beside flows that answer: it leaves them their share and takes no more than its own.
     fair: Option<bool>,
     /// It dominates the first controller, and the first controller dominates it.
     dominates: bool,
@@ -206,7 +225,7 @@ impl Row {
             (_, _, true) => "is dominated",
             _ => "",
         };
-        let fair = if self.fair == Some(false) { "unfair to TCP" } else { note };
+        let fair = if self.fair == Some(false) { "unfair" } else { note };
         let worst = self.worst.map_or_else(String::new, |(seed, p95, _)| format!("{seed}: {p95:.0} ms"));
         table.row([
             Cell::from(case.to_owned()),
@@ -240,7 +259,7 @@ impl Row {
 }
 
 /// The rows of a case.
-fn judge(found: &Evaluated, plan: &Plan, tcp: usize, seeds: u64) -> Vec<Row> {
+fn judge(found: &Evaluated, plan: &Plan, beside: Option<Beside>, seeds: u64) -> Vec<Row> {
     let mut all: Vec<Vec<Numbers>> =
         found.runs.iter().map(|runs| runs.iter().map(|run| run.numbers.clone()).collect()).collect();
     rates(&mut all);
@@ -248,8 +267,8 @@ fn judge(found: &Evaluated, plan: &Plan, tcp: usize, seeds: u64) -> Vec<Row> {
     let fair: Vec<Option<bool>> = all
         .iter()
         .map(|of| {
-            (tcp > 0 && of.iter().any(|run| !run.is_empty()))
-                .then(|| is_fair(mean(of, "tcp_ratio"), found.tested.len(), tcp))
+            let Beside { flows, ratio } = beside.as_ref().filter(|_| of.iter().any(|run| !run.is_empty()))?;
+            Some(is_fair(mean(of, ratio), found.tested.len(), *flows))
         })
         .collect();
     let key = |of: &[Numbers]| {
@@ -304,12 +323,12 @@ fn better(one: &[f64; 3], other: &[f64; 3]) -> bool {
     one.iter().zip(other).all(|(one, other)| one <= other) && one != other
 }
 
-/// True if a stream's rate over a TCP flow's leaves TCP its share.
-fn is_fair(ratio: Option<Mean>, streams: usize, tcp: usize) -> bool {
+/// True if a stream's rate over that of a flow beside it leaves such a flow its share.
+fn is_fair(ratio: Option<Mean>, streams: usize, others: usize) -> bool {
     let Some(ratio) = ratio.map(|ratio| ratio.mean) else { return true };
     // The sum that all of them carry, over the number of flows.
-    let of_fair = (streams + tcp) as f64 / (tcp as f64 + streams as f64 * ratio);
-    of_fair >= LEFT_TO_TCP && ratio * of_fair <= TAKEN
+    let of_fair = (streams + others) as f64 / (others as f64 + streams as f64 * ratio);
+    of_fair >= LEFT && ratio * of_fair <= TAKEN
 }
 
 /// True if a rival dominates another, by the 95 % intervals of the differences that are paired by seed.
@@ -350,7 +369,7 @@ pub(super) const STANDINGS: [&str; 10] = [
     "Pareto",
     "dominates the first",
     "dominated by it",
-    "unfair to TCP",
+    "unfair to others",
     "failed",
     "median regret %",
     "median regret ms",

@@ -8,7 +8,10 @@ use crate::scenarios::RMCAT;
 use crate::scenarios::ready;
 
 /// The suites, in the order of the table.
-pub const SUITES: [&str; 8] = ["rmcat", "aqm", "loss", "steps", "wifi", "trace", "app", "l4s"];
+pub const SUITES: [&str; 9] = ["rmcat", "aqm", "loss", "steps", "wifi", "trace", "app", "l4s", "mixed"];
+
+/// The tested stream of the suite `mixed`.
+const MIXED: &str = "second";
 
 /// Values that are replaced: key and value.
 type Set = &'static [(&'static str, &'static str)];
@@ -48,6 +51,11 @@ impl LeagueCase {
     /// Time of a run from which numbers count: of twins once a controller had time to tell them apart. It decides no run.
     pub(super) fn measured_from(&self) -> Span {
         if self.name.starts_with("twin-") { Span::from_secs(20) } else { Span::ZERO }
+    }
+
+    /// The streams that are tested; none for all.
+    pub(super) fn tested(&self) -> Vec<String> {
+        if self.suite == "mixed" { vec![MIXED.to_owned()] } else { Vec::new() }
     }
 
     /// All that decides its runs, but for controllers and seeds.
@@ -237,9 +245,19 @@ fn l4s() -> Vec<LeagueCase> {
     all
 }
 
+/// RFC 9743, section 5.2.2: two videos from the start, of which the first has a controller that was there before.
+fn mixed() -> Vec<LeagueCase> {
+    let beside = |other: &&'static str| {
+        let case =
+            LeagueCase::of("mixed", format!("beside-{other}"), "late-comer", &[("stream.1.start", "0 s")]);
+        case.and("stream.0.control", *other)
+    };
+    ["lastmile", "nada", "tfrc", "vtp"].iter().map(beside).collect()
+}
+
 /// Every case, suite by suite.
 pub(super) fn cases() -> Vec<LeagueCase> {
-    [rmcat(), aqm(), loss(), steps(), wifi(), trace(), app(), l4s()].concat()
+    [rmcat(), aqm(), loss(), steps(), wifi(), trace(), app(), l4s(), mixed()].concat()
 }
 
 /// Cases of the short league: of each suite those that tell most, none of them long.

@@ -274,6 +274,11 @@ mod tests {
         let report = receiver.report(at(100.0));
         near(report.x_curr, 0.010 + 0.008);
         assert!(!report.ramping);
+        // All lost would stand for 10,000 s.
+        receiver.p_loss = 1.0;
+        near(receiver.report(at(100.0)).x_curr, 0.5);
+        receiver.config.xmax = Span::from_secs(2);
+        near(receiver.report(at(100.0)).x_curr, 2.0);
     }
 
     /// One interval of 100: loss_exp is 700 packets of it, and all is forgotten after 800. With the open interval in the average it grows with
