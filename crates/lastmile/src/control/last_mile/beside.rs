@@ -19,6 +19,8 @@ const LONG_DELAY_S: f64 = 0.08;
 /// One of them is enough if the standing queue falls to that part within so many seconds, and this flow did nothing for it.
 const FALLS: f64 = 0.6;
 const FALLS_WITHIN_S: f64 = 2.0;
+/// Part of the rate of then that is left once somebody took the rest.
+const TAKEN: f64 = 0.4;
 /// Part of the window that a loss leaves, and packets by which it grows in a round trip.
 const BETA: f64 = 0.7;
 const ALPHA: f64 = 0.8;
@@ -75,6 +77,14 @@ impl Default for Beside {
     }
 }
 
+impl Beside {
+    /// A test found nobody at that rate.
+    #[cfg(test)]
+    pub(super) fn after_a_test(self, now: f64, rate: f64) -> Beside {
+        Beside { left: (now, rate), ..self }
+    }
+}
+
 impl Lastmile {
     fn round_trip(&self) -> f64 {
         self.rtt.unwrap_or(0.2).max(1e-3)
@@ -114,6 +124,12 @@ impl Lastmile {
                 self.join(now, self.rate.max(slow));
                 return true;
             }
+        }
+        // A flow that answers slowly was not seen by a test that halved the rate, and took the rate since.
+        let (left_at, left) = self.beside.left;
+        if now - left_at < SOON_S && slow < TAKEN * left && self.rate < TAKEN * left && queue > 0.5 * target {
+            self.join(now, self.rate);
+            return true;
         }
         if queue <= 1.25 * target + 0.005 {
             if queue < target || now - self.beside.over.0 > 0.3 {

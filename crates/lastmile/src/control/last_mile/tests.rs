@@ -148,3 +148,16 @@ fn a_queue_of_padding_leaves_the_sources_what_passed_before() {
     told.controller.encode();
     assert_eq!(told.controller.encoder, 400e3);
 }
+
+/// A test halved the rate and found nobody; within 20 s the rate falls to less than 0.4 of then, and the queue never is empty.
+#[test]
+fn a_rate_that_was_taken_after_a_test_is_claimed_back() {
+    for (part, phase) in [(3.0, "beside"), (2.0, "track")] {
+        let mut told = Told::tracking();
+        told.controller.beside = Beside::default().after_a_test(told.controller.now(), part * 500e3);
+        told.controller.rate = 500e3;
+        // The standing queue is that of 80 ms.
+        (0..3).for_each(|_| told.of(Fates { queue: (4, 4), ..SHORT }));
+        assert_eq!(told.phase(), phase);
+    }
+}
