@@ -93,7 +93,7 @@ impl Receiver {
         }
         let Ok(packet) = RtpPacket::parse(bytes) else { return };
         let RtpHeader { ssrc, .. } = packet.header;
-        let size = datagram.ip_size();
+        let size = datagram.ip_size() + self.config.expansion.rtp;
         let Some(place) = self.source(datagram.from, ssrc) else {
             if self.has_room(now, datagram.from) {
                 let place = (port, datagram.from, datagram.to);
@@ -269,7 +269,7 @@ impl Receiver {
 
     fn on_rtcp(&mut self, now: Time, datagram: &Datagram, bytes: &[u8]) {
         // The datagram's bytes are counted once, for all its reports and sources.
-        let mut came = datagram.ip_size();
+        let mut came = datagram.ip_size() + self.config.expansion.rtcp;
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             match packet {
                 Rtcp::Sender { ssrc, info, .. } => {
@@ -381,7 +381,7 @@ impl Receiver {
     fn send(&mut self, now: Time, place: usize, bytes: Vec<u8>) -> bool {
         let source = &mut self.sources[place];
         let datagram = Datagram::udp(source.own, source.peer, bytes);
-        let size = datagram.ip_size();
+        let size = datagram.ip_size() + self.config.expansion.rtcp;
         if source.balance.1 + size > source.balance.0 {
             return false;
         }

@@ -7,6 +7,7 @@ use core::str::FromStr;
 use crate::control::{self, Composition, tfrc};
 use crate::options::{Choice, ChoiceError};
 use crate::time::{Epoch, Span};
+use crate::wire::sdes::Expansion;
 
 /// Possible times between feedback messages.
 const INTERVALS: RangeInclusive<Span> = Span::from_millis(1)..=Span::from_secs(5);
@@ -107,6 +108,9 @@ pub struct ReceiverConfig {
     /// Payload type of H.264 that is put together and played; `None` for none.
     #[cfg_attr(feature = "serde", serde(default))]
     pub video: Option<u8>,
+    /// Bytes that SRTP adds to packets below this endpoint; counts have them.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub expansion: Expansion,
     /// Resolution of its stamps of arrival.
     pub resolution: Span,
     /// `tfrc(form=receiver)` with its options and the classifier in front, of sources that ask for reports and have named no
@@ -124,6 +128,7 @@ impl ReceiverConfig {
             receipt_times: false,
             nack: None,
             video: None,
+            expansion: Expansion::default(),
             resolution: Span::from_nanos(1),
             control: None,
         }

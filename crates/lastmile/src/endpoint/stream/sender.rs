@@ -202,7 +202,7 @@ impl Sender {
     /// True if `size` bytes and a last report after them stay within the byte limit.
     pub(super) fn affords(&self, size: Bytes) -> bool {
         let sent = self.sent.bytes + self.sent.retransmitted_bytes + self.sent.report_bytes;
-        let last = LAST_REPORT[usize::from(self.repeater.is_some())];
+        let last = LAST_REPORT[usize::from(self.repeater.is_some())] + self.config.expansion.rtcp;
         self.config.max_bytes.is_none_or(|most| sent + size + last <= most)
     }
 
@@ -211,7 +211,7 @@ impl Sender {
         let name = self.unheeded().map_or(0, |name| 16 + name.len() as u64);
         let asks = self.control.as_ref().is_some_and(|control| control.feedback_every.is_some());
         let asked = if asks { 16 } else { 0 };
-        LAST_REPORT[usize::from(self.repeater.is_some())] + Bytes(name + asked)
+        LAST_REPORT[usize::from(self.repeater.is_some())] + self.config.expansion.rtcp + Bytes(name + asked)
     }
 
     /// The scheme that is to be named to the receiver, where it counts losses by another.
