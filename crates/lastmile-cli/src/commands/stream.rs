@@ -15,9 +15,11 @@ use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::MAX_SCHEME_NAME;
+use lastmile::wire::sdes::MasterKey;
 use lastmile_net::recording::Header;
 
 use crate::files::live::LiveArgs;
+use crate::roles::stream::secure::{Dropped, SecurityArgs, VARIABLE, guard};
 use crate::roles::stream::video::{Size, VideoName};
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
@@ -30,9 +32,10 @@ const MAX: Rate = Rate::ip(10_000_000);
 
 /// Send video to HOST, at the rate that a controller finds
 ///
-/// HOST runs `lastmile receive`, or another program that answers RTP with RTCP. Packets are plain RTP (RFC 3550); the receiver's congestion
-/// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 15 s. SOURCE is real video, coded as
-/// H.264 (RFC 6184): `testsrc`, a moving test pattern, or a file in y4m, over and over. Without it frames have sizes and no content.
+/// HOST runs `lastmile receive`, or another program that answers RTP with RTCP. The receiver's congestion control feedback (RFC 8888) sets
+/// the rate. Without any feedback the stream backs off, and ends after 15 s. SOURCE is real video, coded as H.264 (RFC 6184): `testsrc`, a
+/// moving test pattern, or a file in y4m, over and over; it is sent as SRTP (RFC 3711), with the key that `receive` prints. Without SOURCE
+/// frames have sizes and no content, and are plain RTP (RFC 3550).
 #[derive(clap::Args)]
 #[command(override_usage = "lastmile stream [OPTIONS] [SOURCE] <HOST>")]
 pub(crate) struct Args {
@@ -79,7 +82,7 @@ pub(crate) struct Args {
     /// Size in which real video is sent [default: 640x480, or that of the file]
     #[arg(long, value_name = "WIDTHxHEIGHT", help_heading = "Real video")]
     size: Option<Size>,
-    /// Write the stream's description for players such as ffplay (SDP) to FILE
+    /// Write the stream's description for players such as ffplay (SDP) to FILE, with the key; one is made if none is given
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     sdp: Option<PathBuf>,
     /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace` [default: `cbr` at a fixed rate, `on-demand`
@@ -101,6 +104,8 @@ pub(crate) struct Args {
     /// ECN codepoint of media packets
     #[arg(long, value_enum, default_value_t = EcnArg::NotEct)]
     ecn: EcnArg,
+    #[command(flatten)]
+    security: SecurityArgs,
     #[command(flatten)]
     socket: SocketArgs,
     #[command(flatten)]
@@ -206,6 +211,30 @@ impl Args {
         }
     }
 
+    /// The key of SRTP: real video has one unless plain RTP is asked for.
+    fn key(&self, is_video: bool) -> anyhow::Result<Option<MasterKey>> {
+        let key = match self.security.key()? {
+            None if is_video && !self.security.is_plain() && self.sdp.is_some() => {
+                Some(self.security.made()?)
+            }
+            None if is_video && !self.security.is_plain() => {
+                return Err(Exit::Usage.blame(anyhow!(
+                    "real video is sent as SRTP and has no key: take the line that `lastmile receive` prints, --key-file or {VARIABLE}, or \
+                     --plain for plain RTP"
+                )));
+            }
+            key => key,
+        };
+        let smallest = SMALLEST + key.as_ref().map_or(0, |key| key.suite().expansion().rtp.0);
+        if self.packet_size.0 < smallest {
+            let size = self.packet_size.0;
+            return Err(
+                Exit::Usage.blame(anyhow!("--packet-size must be {smallest} at least for SRTP, not {size}"))
+            );
+        }
+        Ok(key)
+    }
+
     /// Refuses values out of range.
     fn check(&self) -> anyhow::Result<()> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
@@ -270,11 +299,18 @@ type Made = (Header, AnyEndpoint, Failed);
 
 /// The sender of real video.
 #[cfg(feature = "video")]
-fn video_endpoint(args: &Args, config: SenderConfig, (pictures, size): Prepared) -> anyhow::Result<Made> {
+fn video_endpoint(
+    args: &Args,
+    config: SenderConfig,
+    (pictures, size): Prepared,
+    key: Option<MasterKey>,
+) -> anyhow::Result<Made> {
     let (source, description) = stream::video::source(pictures, size, &config)?;
     if let Some(file) = &args.sdp {
-        let text = description.to_string();
-        crate::shell::replace::replace(file, |out| Ok(std::io::Write::write_all(out, text.as_bytes())?))?;
+        let text = lastmile::wire::sdp::Video { key, ..description }.to_string();
+        crate::shell::replace::replace_secret(file, |out| {
+            Ok(std::io::Write::write_all(out, text.as_bytes())?)
+        })?;
     }
     let (error, name) = (source.error(), args.places[0].clone());
     let (header, endpoint) = stream::video_sender(config, Box::new(source))?;
@@ -283,14 +319,19 @@ fn video_endpoint(args: &Args, config: SenderConfig, (pictures, size): Prepared)
 }
 
 #[cfg(not(feature = "video"))]
-fn video_endpoint(_: &Args, _: SenderConfig, video: Prepared) -> anyhow::Result<Made> {
+fn video_endpoint(_: &Args, _: SenderConfig, video: Prepared, _: Option<MasterKey>) -> anyhow::Result<Made> {
     match video {}
 }
 
 /// The sender.
-fn endpoint(args: &Args, config: SenderConfig, video: Option<Prepared>) -> anyhow::Result<Made> {
+fn endpoint(
+    args: &Args,
+    config: SenderConfig,
+    video: Option<Prepared>,
+    key: Option<MasterKey>,
+) -> anyhow::Result<Made> {
     if let Some(video) = video {
-        return video_endpoint(args, config, video);
+        return video_endpoint(args, config, video, key);
     }
     let (header, endpoint) = stream::sender(config)?;
     Ok((header, endpoint, Box::new(|| None)))
@@ -300,6 +341,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.check()?;
     let rate = args.rate()?;
     let (video, host) = args.places()?;
+    let key = args.key(video.is_some())?;
     let video = video.map(|video| prepare(&args, &video)).transpose()?;
     let peer = resolve_at(host, args.port, MEDIA_PORT, args.socket.bind)?;
     if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
@@ -325,6 +367,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             share: args.retransmit_share,
         }),
         circuit_breakers: !args.no_circuit_breakers,
+        expansion: key.as_ref().map(|key| key.suite().expansion()).unwrap_or_default(),
         ..SenderConfig::new(peer, ssrc, rate)
     };
     if !config.is_possible() {
@@ -340,7 +383,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ));
     }
     let mut sending = Sending::new(&config);
-    let (header, endpoint, failed) = endpoint(&args, config, video)?;
+    sending.srtp = key.as_ref().map(|key| key.suite().name());
+    let (header, endpoint, failed) = endpoint(&args, config, video, key.clone())?;
+    let dropped = key.map(|key| guard(&mut driver, key, "answers")).transpose()?;
     let looked_at = crate::shell::is_looked_at(args.json);
     let live = args.live.open(header, endpoint)?;
     let mut fault = None;
@@ -355,6 +400,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(error);
     }
     let interrupted = signals::stopped();
+    sending.dropped(dropped.as_ref().map(|dropped: &Dropped| dropped()));
     if args.json {
         crate::shell::json(&sending)?;
     } else if let Some(why) = sending.failed() {

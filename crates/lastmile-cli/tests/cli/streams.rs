@@ -21,34 +21,69 @@ pub(super) struct Receiver {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
     pub(super) address: String,
+    /// Key of SRTP that it made.
+    pub(super) key: Option<String>,
 }
 
 impl Receiver {
     pub(super) fn start(options: &[&str]) -> Receiver {
-        let mut receiver = Receiver::at("127.0.0.1:0", options);
+        Receiver::bound("127.0.0.1", options)
+    }
+
+    /// The same on a free port of that address.
+    pub(super) fn bound(address: &str, options: &[&str]) -> Receiver {
+        let mut receiver = Receiver::at(&format!("{address}:0"), options);
         let mut line = String::new();
         receiver.out.read_line(&mut line).expect("its first line");
-        let address = line.split([' ', ';']).find(|word| word.starts_with("127.0.0.1:"));
+        let address = line
+            .split([' ', ';'])
+            .find(|word| word.trim_start_matches('[').starts_with(address) && word.contains(':'));
         receiver.address = address.unwrap_or_else(|| panic!("no address in {line:?}")).to_owned();
+        if line.ends_with("with:\n") {
+            let mut line = String::new();
+            receiver.out.read_line(&mut line).expect("the sender's line");
+            let key = line.strip_prefix("LASTMILE_SRTP_KEY=").and_then(|rest| rest.split(' ').next());
+            receiver.key = key.map(str::to_owned);
+        }
         receiver
+    }
+
+    /// A stream to it, with its key.
+    pub(super) fn stream(&self, source: &str, options: &[&str]) -> Ended {
+        let mut command = Command::new(PROGRAM);
+        command.args(["stream", source, &self.address]).args(options);
+        run(command.envs(self.key.as_ref().map(|key| ("LASTMILE_SRTP_KEY", key))))
+    }
+
+    /// Its process.
+    pub(super) fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
     }
 
     /// At that port, whether or not it is there yet.
     fn at(address: &str, options: &[&str]) -> Receiver {
-        let port = address.rsplit(':').next().expect("a port");
+        let (host, port) = address.rsplit_once(':').expect("a port");
         let mut child = Command::new(PROGRAM)
-            .args(["receive", "--bind", "127.0.0.1", "--port", port])
+            .args(["receive", "--bind", host, "--port", port])
             .args(options)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the receiver starts");
         let out = BufReader::new(child.stdout.take().expect("piped"));
-        Receiver { child, out, address: address.to_owned() }
+        Receiver { child, out, address: address.to_owned(), key: None }
     }
 
     pub(super) fn interrupt(&self) {
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
+        kill(self.id(), Signal::SIGINT).unwrap();
+    }
+
+    /// Its exit code and what it said on standard error.
+    pub(super) fn told(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        let mut text = String::new();
+        self.child.stderr.take().expect("piped").read_to_string(&mut text).unwrap();
+        (code, text)
     }
 
     /// Its exit code and its output since it began.
@@ -72,8 +107,8 @@ pub(super) fn stream(to: &str, options: &[&str]) -> Ended {
 }
 
 const KEYS: &str = "peer control rate_bps target_bps sent_bps received_bps layer packets acknowledged unaccounted lost loss lost_congestion \
-                    lost_wireless lost_late scheme_heeded marked frames frames_dropped capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
-                    bytes media_bytes report_bytes bytes_received feedback_packets impossible_reports ended refused";
+                    lost_wireless lost_late scheme_heeded marked frames frames_dropped frame_rate capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
+                    bytes media_bytes report_bytes bytes_received feedback_packets impossible_reports srtp unauthentic replayed ended refused";
 
 #[test]
 fn a_fixed_rate_arrives_and_both_ends_say_so() {

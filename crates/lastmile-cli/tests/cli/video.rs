@@ -1,7 +1,9 @@
 //! Real video: `lastmile stream SOURCE HOST` to `lastmile receive --output`, and what cannot be sent or written.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::streams::{Receiver, stream};
-use super::{USAGE, closed_port};
+use super::{PEER, USAGE, closed_port};
 use crate::common::{Scratch, lastmile, read};
 
 /// The number before or after a word in a text.
@@ -20,8 +22,9 @@ fn the_test_pattern_arrives_in_pictures_that_can_be_compared() {
     let receiver =
         Receiver::start(&["--once", "--output", &pictures, "--reference", "testsrc", "--record", &record]);
     let options = ["--size", "160x120", "--seconds", "3", "--max", "1 Mbit/s", "--sdp", &sdp, "--json"];
-    let ended = stream("testsrc", &[&[&receiver.address[..]][..], &options].concat());
+    let ended = receiver.stream("testsrc", &options);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    let receiver_key = receiver.key.clone().unwrap();
     let json = ended.json();
     let frames = json["frames"].as_u64().unwrap();
     assert!((85..=91).contains(&frames) && json["sent_bps"].as_f64().unwrap() > 200e3, "{json:#}");
@@ -41,6 +44,13 @@ fn the_test_pattern_arrives_in_pictures_that_can_be_compared() {
     );
     let description = read(&sdp);
     assert!(description.contains("a=rtpmap:96 H264/90000") && description.contains("sprop-parameter-sets="));
+    // It has the key, and nobody else may read it.
+    assert!(
+        description.contains(&format!("AES_CM_128_HMAC_SHA1_80 inline:{}", receiver_key)),
+        "{description}"
+    );
+    assert_eq!(std::fs::metadata(&sdp).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!((&json["srtp"], &json["unauthentic"]), (&"AES_CM_128_HMAC_SHA1_80".into(), &0.into()));
     // Its recording needs no pictures.
     let replayed = lastmile(&["replay", &record]);
     assert!(replayed.code == Some(0) && replayed.stdout.contains("all as recorded"), "{replayed:?}");
@@ -56,8 +66,7 @@ fn a_file_is_sent_over_and_over_and_kept_as_it_came() {
     }
     let (file, kept) = (scratch.file("in.y4m", &y4m), scratch.path("out.h264"));
     let receiver = Receiver::start(&["--once", "--output", &kept, "--reference", &file]);
-    let options = [&receiver.address[..], "--seconds", "1", "--rate", "2 Mbit/s", "--json"];
-    let ended = stream(&file, &options);
+    let ended = receiver.stream(&file, &["--seconds", "1", "--rate", "2 Mbit/s", "--json"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!((24..=26).contains(&ended.json()["frames"].as_u64().unwrap()), "{ended:?}");
     let (code, text) = receiver.ended();
@@ -71,7 +80,7 @@ fn what_cannot_be_sent_says_why() {
     let scratch = Scratch::new("video-refused");
     let to = closed_port();
     let refused = |source: &str, options: &[&str], said: &[&str]| {
-        stream(source, &[&[&to[..]][..], options].concat()).is_error(USAGE, said);
+        stream(source, &[&[&to[..], "--plain"][..], options].concat()).is_error(USAGE, said);
     };
     refused(&scratch.file("odd.y4m", "YUV4MPEG2 W63 H48 F25:1\n"), &[], &["odd.y4m", "63x48", "even"]);
     refused(&scratch.file("not.y4m", "RIFF....AVI \n"), &[], &["does not begin with YUV4MPEG2"]);
@@ -81,6 +90,13 @@ fn what_cannot_be_sent_says_why() {
     refused("testsrc", &["--source", "cbr"], &["leave out --source"]);
     refused("testsrc", &["--packet-size", "100 B"], &["--packet-size", "150"]);
     refused("testsrc", &["--record", &scratch.path("sent.jsonl")], &["--record", "at the receiver"]);
+    stream("testsrc", &[&to])
+        .is_error(USAGE, &["real video is sent as SRTP", "--plain", "LASTMILE_SRTP_KEY"]);
+    let bad = scratch.file("bad.key", "too short");
+    std::fs::set_permissions(&bad, std::fs::Permissions::from_mode(0o600)).unwrap();
+    stream("testsrc", &[&to, "--key-file", &bad]).is_error(USAGE, &["bad.key", "base64 of 30 bytes"]);
+    stream("testsrc", &[&to, "--key-file", &scratch.path("no.key")])
+        .is_error(USAGE, &["no.key", "No such file"]);
     stream(&to, &["--size", "64x48"]).is_error(USAGE, &["--size is for real video"]);
     let receive =
         |options: &[&str]| lastmile(&[&["receive", "--bind", "127.0.0.1", "--port", "0"], options].concat());
@@ -98,9 +114,61 @@ fn a_file_that_breaks_off_ends_the_stream() {
     y4m.extend(b"FRAME\n12345");
     let file = scratch.file("cut.y4m", &y4m);
     let receiver = Receiver::start(&[]);
-    let ended = stream(&file, &[&receiver.address, "--seconds", "20", "--rate", "1 Mbit/s"]);
+    let ended = receiver.stream(&file, &["--plain", "--seconds", "20", "--rate", "1 Mbit/s"]);
     ended.is_error(USAGE, &["cut.y4m", "ends within picture 1"]);
     assert!(ended.after.as_secs() < 5, "{ended:?}");
     receiver.interrupt();
     receiver.ended();
+}
+
+#[test]
+fn the_wrong_key_is_told_at_both_ends() {
+    let scratch = Scratch::new("video-key");
+    for gcm in [&[][..], &["--gcm"]] {
+        let mut receiver = Receiver::start(&[&["--output", &scratch.path("out.y4m")][..], gcm].concat());
+        // One sign is another one.
+        let mut key = receiver.key.clone().unwrap();
+        key.replace_range(..1, if key.starts_with('A') { "B" } else { "A" });
+        receiver.key = Some(key);
+        let options = ["--size", "64x48", "--rate", "100 kbit/s", "--max-seconds", "1"];
+        receiver
+            .stream("testsrc", &options)
+            .is_error(PEER, &["does not answer", "it has another key of SRTP"]);
+        receiver.interrupt();
+        let (code, told) = receiver.told();
+        assert_eq!(code, Some(0), "{told}");
+        assert_eq!(told.matches("do not have the key of SRTP").count(), 1, "{told}");
+        assert!(
+            told.contains("SRTP dropped") && told.contains("packets without the key and 0 that"),
+            "{told}"
+        );
+    }
+}
+
+/// Neither end takes the other's plain RTP.
+#[test]
+fn plain_rtp_is_not_taken_where_srtp_is_asked_for() {
+    let scratch = Scratch::new("video-plain");
+    let receiver = Receiver::start(&["--output", &scratch.path("out.y4m")]);
+    let options = ["--plain", "--size", "64x48", "--rate", "100 kbit/s", "--max-seconds", "1"];
+    receiver.stream("testsrc", &options).is_error(PEER, &["does not answer"]);
+    receiver.interrupt();
+    let (code, told) = receiver.told();
+    assert!(code == Some(0) && told.contains("sends plain RTP"), "{told}");
+}
+
+#[test]
+fn video_goes_over_ipv6_with_gcm() {
+    let scratch = Scratch::new("video-ipv6");
+    let receiver = Receiver::bound("::1", &["--once", "--gcm", "--reference", "testsrc"]);
+    let events = scratch.path("events.jsonl");
+    let options = ["--size", "160x120", "--seconds", "2", "--max", "1 Mbit/s", "--json", "--events", &events];
+    let ended = receiver.stream("testsrc", &options);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    assert_eq!((&json["srtp"], &json["replayed"]), (&"AEAD_AES_128_GCM".into(), &0.into()));
+    assert!(json["peer"].as_str().unwrap().starts_with("[::1]:"));
+    let (code, text) = receiver.ended();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(code == Some(0) && number(&text, "video:") > 40.0 && number(&text, "SSIM") > 0.8, "{text}");
 }

@@ -97,6 +97,17 @@ impl Viewer {
         Viewer { decoder, output, reference, frame_rate, following: None, written: None, began: None, seen }
     }
 
+    /// Takes parameter sets that are known before the stream.
+    pub fn learn(&mut self, parameter_sets: &[u8]) {
+        // They give no picture, and a decoder that refuses them may still get others.
+        let _ = self.decoder.decode(parameter_sets);
+        if let Some(Output::H264(out)) = &mut self.output
+            && let Err(error) = out.write_all(parameter_sets)
+        {
+            self.failed(error.into());
+        }
+    }
+
     /// Its counts and quality, to be looked at while it is used.
     pub fn seen(&self) -> SharedSeen {
         self.seen.clone()

@@ -11,7 +11,7 @@ use super::missing::Missing;
 use super::playout::{FrameSink, PlayedFrame};
 use super::receiver_config::ReceiverConfig;
 use super::summary::Counting;
-use super::{REPORT_EVERY, RETRANSMITTED, middle, ntp};
+use super::{REPORT_EVERY, middle, ntp};
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 
@@ -172,7 +172,7 @@ impl Receiver {
     /// A packet that repeats another one may be what a source of the same peer misses: that whose packets it repeated before, else the
     /// one that asked for this one (RFC 4588, section 5.3).
     fn on_repeated(&mut self, now: Time, peer: SocketAddr, packet: &RtpPacket<'_>) {
-        if self.config.nack.is_none() || packet.header.payload_type != RETRANSMITTED {
+        if !self.config.repeats(packet.header.payload_type) {
             return;
         }
         let Some((number, payload)) = original(packet) else { return };

@@ -4,6 +4,7 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
+use super::RETRANSMITTED;
 use crate::control::{self, Composition, tfrc};
 use crate::options::{Choice, ChoiceError};
 use crate::time::{Epoch, Span};
@@ -132,6 +133,11 @@ impl ReceiverConfig {
             resolution: Span::from_nanos(1),
             control: None,
         }
+    }
+
+    /// True if packets of that payload type repeat others.
+    pub(super) fn repeats(&self, payload_type: u8) -> bool {
+        self.nack.is_some() && payload_type == RETRANSMITTED && self.video != Some(RETRANSMITTED)
     }
 
     /// Scheme by which losses are counted until a source names one.

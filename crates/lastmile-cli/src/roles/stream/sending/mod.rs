@@ -38,6 +38,7 @@ pub(crate) struct Sending {
     marked: u64,
     frames: u64,
     frames_dropped: u64,
+    frame_rate: Option<f64>,
     capacity_bps: Option<u64>,
     capacity_above_bps: Option<u64>,
     hand_offs: Option<u64>,
@@ -52,6 +53,10 @@ pub(crate) struct Sending {
     bytes_received: u64,
     feedback_packets: u64,
     impossible_reports: u64,
+    /// Suite of SRTP, and packets that were dropped: those without the key, and those that had come before.
+    pub(crate) srtp: Option<&'static str>,
+    unauthentic: Option<u64>,
+    replayed: Option<u64>,
     ended: Option<End>,
     refused: Option<String>,
     #[serde(skip)]
@@ -107,6 +112,7 @@ impl Sending {
             marked: 0,
             frames: 0,
             frames_dropped: 0,
+            frame_rate: None,
             capacity_bps: None,
             capacity_above_bps: None,
             hand_offs: control.and_then(|control| control.wrapper.as_ref()).map(|_| 0),
@@ -121,6 +127,9 @@ impl Sending {
             bytes_received: 0,
             feedback_packets: 0,
             impossible_reports: 0,
+            srtp: None,
+            unauthentic: None,
+            replayed: None,
             ended: None,
             refused: None,
             began: Time::ZERO,
@@ -209,9 +218,16 @@ impl Sending {
         None
     }
 
+    /// Takes in the packets that SRTP dropped.
+    pub(crate) fn dropped(&mut self, dropped: Option<(u64, u64)>) {
+        (self.unauthentic, self.replayed) = dropped.unzip();
+    }
+
     fn count(&mut self, sent: &Sent) {
         (self.packets, self.acknowledged, self.marked) = (sent.packets, sent.acknowledged, sent.marked);
         (self.frames, self.frames_dropped) = (sent.frames, sent.frames_dropped);
+        self.frame_rate =
+            (self.seconds > 0.0).then(|| (sent.frames - sent.frames_dropped) as f64 / self.seconds);
         self.unaccounted = sent.packets.saturating_sub(sent.reported);
         if sent.feedback_packets > self.feedback_packets {
             self.heard = self.heard.max(self.seconds);
