@@ -20,6 +20,7 @@ use crate::roles::{
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, random_numbers};
 use crate::shell::options::KERNEL_NOISE;
+use crate::shell::screen::Screen;
 use crate::shell::signals;
 
 /// Receive RTP streams and answer them with the feedback that sets their rate (RFC 8888)
@@ -168,7 +169,10 @@ fn endpoint(
         described.iter().for_each(|video| viewer.learn(&video.stream()));
         let (seen, told) = (viewer.seen(), viewer.seen());
         let (header, endpoint) = stream::viewing_receiver(config, Box::new(viewer))?;
-        let quality = move || stream::receiving::in_words(&told.lock());
+        let quality = move || {
+            let seen = told.lock();
+            stream::receiving::Seen { psnr: seen.psnr(), ssim: seen.ssim(), undecodable: seen.undecodable }
+        };
         let file =
             args.output.clone().or_else(|| args.reference.clone().map(PathBuf::from)).unwrap_or_default();
         let fault = move || {
@@ -177,6 +181,14 @@ fn endpoint(
         };
         Ok((header, endpoint, Viewed { quality: Some(Box::new(quality)), fault: Box::new(fault) }))
     }
+}
+
+/// True for what changes a screen.
+fn is_progress(what: &Decision) -> bool {
+    matches!(
+        what,
+        Decision::SourceProgress { .. } | Decision::FramesViewed { .. } | Decision::SourceLeft { .. }
+    )
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
@@ -217,9 +229,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let mut receiving = Receiving::default();
     receiving.quality = viewed.quality;
-    let looked_at = crate::shell::is_looked_at(args.json);
+    let mut screen = Screen::new(args.json);
     let written = live.run(&mut driver, None, |event| {
-        let line = receiving.take(event);
+        receiving.take(event);
         let says = matches!(
             event.what.of(),
             Some(
@@ -229,14 +241,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                     | Decision::SourceLeft { .. }
             )
         );
-        match (line, args.json) {
-            (_, true) => crate::shell::say(&serde_json::to_string(event).unwrap_or_default()),
-            (Some(line), _) if looked_at => crate::shell::look(&line),
-            _ if says => crate::shell::log_event(&roles::told(&event.what).text),
-            _ => {}
+        let log = || crate::shell::log_event(&roles::told(&event.what).text);
+        match &mut screen {
+            _ if args.json => crate::shell::say(&receiving.json(event).unwrap_or_default()),
+            Some(screen) => {
+                if says {
+                    screen.above(log);
+                }
+                // Counts come each second.
+                if event.what.of().is_some_and(is_progress) {
+                    screen.show(&receiving.screen());
+                }
+            }
+            None if says => log(),
+            None => {}
         }
         args.once && receiving.streams() > 0
     })?;
+    drop(screen);
     if !args.json && receiving.streams() > 0 {
         crate::shell::say_text(&receiving.lines(), false);
     }

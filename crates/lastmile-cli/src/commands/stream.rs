@@ -9,7 +9,9 @@ use clap::ValueEnum;
 use lastmile::control::Composition;
 use lastmile::endpoint::AnyEndpoint;
 use lastmile::endpoint::stream::source::{SOURCES, read_sizes};
-use lastmile::endpoint::stream::{ControlConfig, Retransmission, SenderConfig, SenderRate, SourceConfig};
+use lastmile::endpoint::stream::{
+    ControlConfig, Decision, Retransmission, SenderConfig, SenderRate, SourceConfig,
+};
 use lastmile::node::Ecn;
 use lastmile::options::Choice;
 use lastmile::time::Span;
@@ -25,6 +27,7 @@ use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_numbers, resolve_at};
 use crate::shell::options::{seconds, share};
+use crate::shell::screen::Screen;
 use crate::shell::signals;
 
 /// Default of --max: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
@@ -386,16 +389,23 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     sending.srtp = key.as_ref().map(|key| key.suite().name());
     let (header, endpoint, failed) = endpoint(&args, config, video, key.clone())?;
     let dropped = key.map(|key| guard(&mut driver, key, "answers")).transpose()?;
-    let looked_at = crate::shell::is_looked_at(args.json);
+    let mut screen = Screen::new(args.json);
     let live = args.live.open(header, endpoint)?;
     let mut fault = None;
     let written = live.run(&mut driver, args.max_seconds.map(Duration::from_secs_f64), |event| {
-        if let Some(line) = sending.take(event).filter(|_| looked_at) {
-            crate::shell::look(&line);
+        let line = sending.take(event);
+        if let Some(screen) = &mut screen {
+            if let Some(line) = line {
+                screen.above(|| crate::shell::look(&line));
+            }
+            if matches!(event.what.of(), Some(Decision::MediaProgress { .. })) {
+                screen.show(&sending.screen());
+            }
         }
         fault = fault.take().or_else(&failed);
         fault.is_some()
     })?;
+    drop(screen);
     if let Some(error) = fault {
         return Err(error);
     }

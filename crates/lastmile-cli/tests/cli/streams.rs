@@ -55,13 +55,21 @@ impl Receiver {
         run(command.envs(self.key.as_ref().map(|key| ("LASTMILE_SRTP_KEY", key))))
     }
 
+    /// The key in its note on standard error.
+    pub(super) fn noted_key(&mut self) -> Option<String> {
+        let mut line = String::new();
+        BufReader::new(self.child.stderr.as_mut().expect("piped")).read_line(&mut line).expect("a note");
+        let key = line.split_once("LASTMILE_SRTP_KEY=").and_then(|(_, rest)| rest.split(' ').next());
+        key.map(str::to_owned)
+    }
+
     /// Its process.
     pub(super) fn id(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32)
     }
 
     /// At that port, whether or not it is there yet.
-    fn at(address: &str, options: &[&str]) -> Receiver {
+    pub(super) fn at(address: &str, options: &[&str]) -> Receiver {
         let (host, port) = address.rsplit_once(':').expect("a port");
         let mut child = Command::new(PROGRAM)
             .args(["receive", "--bind", host, "--port", port])

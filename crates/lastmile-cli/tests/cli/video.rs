@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
 use super::streams::{Receiver, stream};
 use super::{PEER, USAGE, closed_port};
 use crate::common::{Scratch, lastmile, read};
@@ -171,4 +173,21 @@ fn video_goes_over_ipv6_with_gcm() {
     let (code, text) = receiver.ended();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(code == Some(0) && number(&text, "video:") > 40.0 && number(&text, "SSIM") > 0.8, "{text}");
+}
+
+#[test]
+fn events_of_frames_have_their_rate_and_quality() {
+    let mut receiver = Receiver::at(&closed_port(), &["--once", "--json", "--reference", "testsrc"]);
+    receiver.key = receiver.noted_key();
+    let options = ["--size", "160x120", "--seconds", "3", "--max", "1 Mbit/s", "--json"];
+    let ended = receiver.stream("testsrc", &options);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!((ended.json()["frame_rate"].as_f64().unwrap() - 30.0).abs() < 2.0, "{ended:?}");
+    let (code, text) = receiver.ended();
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let viewed: Vec<_> = events.filter(|event| event["event"] == "frames-viewed").collect();
+    let last = viewed.last().unwrap_or_else(|| panic!("{code:?} {text}"));
+    let number = |key: &str| last[key].as_f64().unwrap_or_else(|| panic!("{key}: {last:#}"));
+    assert!(number("psnr_db") > 28.0 && number("ssim") > 0.8 && number("frame_rate") > 20.0, "{last:#}");
+    assert!(last["viewed"]["freezes"].is_u64() && last["viewed"]["late"].is_u64(), "{last:#}");
 }

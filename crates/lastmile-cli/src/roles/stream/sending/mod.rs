@@ -1,4 +1,4 @@
-//! A stream over real sockets as its sender sees it: a row, and a line each second.
+//! A stream over real sockets as its sender sees it: a row, and a screen.
 
 use std::net::SocketAddr;
 
@@ -61,7 +61,7 @@ pub(crate) struct Sending {
     refused: Option<String>,
     #[serde(skip)]
     began: Time,
-    /// Time and counts at the last line.
+    /// Time and counts of the last progress.
     #[serde(skip)]
     before: (Time, Sent),
     /// Round-trip times that were reported: their sum and number.
@@ -80,9 +80,11 @@ pub(crate) struct Sending {
     /// The rate and loss at which the circuit breaker ended the stream.
     #[serde(skip)]
     broken: Option<(Rate, f64)>,
-    /// True once the heading of the lines was printed.
+    /// Rates of the last second: sent and received, bit/s, and frames.
     #[serde(skip)]
-    headed: bool,
+    rates: (Option<f64>, Option<f64>),
+    #[serde(skip)]
+    rates_of_frames: f64,
 }
 
 impl Sending {
@@ -141,11 +143,12 @@ impl Sending {
                 .is_some_and(|control| control.classifier.is_some() && !control.at_receiver()),
             counts: control.is_some_and(|control| !control.at_receiver()),
             broken: None,
-            headed: false,
+            rates: (None, None),
+            rates_of_frames: 0.0,
         }
     }
 
-    /// Takes in a decision; gives a line for people each second.
+    /// Takes in a decision; gives a line for people where one is due, which the screen does not show.
     pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
         match event.what.of::<Decision>()? {
             Decision::MediaStarted { .. } => {
@@ -157,7 +160,8 @@ impl Sending {
                 self.seconds = (event.at - self.began).max(Span::ZERO).as_secs_f64();
                 self.count(sent);
                 let (since, before) = core::mem::replace(&mut self.before, (event.at, *sent));
-                self.line(event.at - since, &before, sent)
+                self.progressed(event.at - since, &before, sent);
+                None
             }
             Decision::MediaReported { lost, jitter, rtt } => {
                 self.lost =
