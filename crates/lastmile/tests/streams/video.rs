@@ -11,15 +11,15 @@ use super::*;
 
 /// Frames that a source made and a viewer saw.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     made: Vec<Vec<u8>>,
     skipped: u64,
     keys: u64,
-    shown: Vec<(Time, PlayedFrame)>,
+    pub(super) shown: Vec<(Time, PlayedFrame)>,
     left: u64,
 }
 
-type Shared = Arc<Mutex<Seen>>;
+pub(super) type Shared = Arc<Mutex<Seen>>;
 
 /// Frames of two slices, each a key frame on demand alone, `factor` times as large as the target asks for.
 #[derive(Debug)]
@@ -32,6 +32,14 @@ struct Coded {
 }
 
 const FRAME: Span = Span::from_millis(40);
+
+/// A sender of such frames.
+pub(super) fn coding(config: SenderConfig, seen: &Shared, factor: f64) -> Sender {
+    let setting = config.source_setting();
+    let payload = (setting.packet_size.0 - setting.headers.0) as usize;
+    let source = Coded { seen: Arc::clone(seen), payload, factor, key: true, payloads: Vec::new() };
+    Sender::sourced(config, Box::new(source)).unwrap()
+}
 
 impl FrameSource for Coded {
     fn frame(&mut self, _: Time, target: Rate, _: Bytes) -> Frame {
@@ -70,7 +78,7 @@ impl FrameSource for Coded {
     }
 }
 
-struct Viewer(Shared);
+pub(super) struct Viewer(pub(super) Shared);
 
 impl FrameSink for Viewer {
     fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) {
@@ -86,10 +94,7 @@ const CLEAN: Path = Path { lose: 0, mark: 0, copy: 0, delay: |_| Span::ZERO };
 
 fn played(path: &Path, config: SenderConfig, factor: f64, nack: Option<Span>) -> (Came, Seen, Viewed) {
     let seen = Shared::default();
-    let setting = config.source_setting();
-    let payload = (setting.packet_size.0 - setting.headers.0) as usize;
-    let source = Coded { seen: Arc::clone(&seen), payload, factor, key: true, payloads: Vec::new() };
-    let sender = Sender::sourced(config, Box::new(source)).unwrap();
+    let sender = coding(config, &seen, factor);
     let config = ReceiverConfig { epoch: EPOCH, video: Some(96), nack, ..ReceiverConfig::new(8) };
     let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
     let came = between(path, sender, receiver);
@@ -102,7 +107,7 @@ fn played(path: &Path, config: SenderConfig, factor: f64, nack: Option<Span>) ->
     (came, Arc::into_inner(seen).unwrap().into_inner().unwrap(), viewed)
 }
 
-fn controlled(control: &str) -> SenderConfig {
+pub(super) fn controlled(control: &str) -> SenderConfig {
     let config = ControlConfig { max: Rate::ip(2_000_000), ..ControlConfig::new(control.parse().unwrap()) };
     SenderConfig { rate: SenderRate::Controlled(config), ..config_of(5) }
 }
@@ -190,9 +195,7 @@ fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
 fn a_receiver_without_a_viewer_decides_as_one_with_it() {
     let decisions = |viewer: bool| {
         let seen = Shared::default();
-        let source =
-            Coded { seen: Arc::clone(&seen), payload: 1_100, factor: 1.0, key: true, payloads: vec![] };
-        let sender = Sender::sourced(config_of(3), Box::new(source)).unwrap();
+        let sender = coding(config_of(3), &seen, 1.0);
         let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
         let receiver = match viewer {
             true => Receiver::viewed(config, Box::new(Viewer(seen))).unwrap(),

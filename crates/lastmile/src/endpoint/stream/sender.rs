@@ -29,8 +29,8 @@ const OPENING: [Span; 2] = [Span::from_millis(10), Span::from_millis(30)];
 /// and so on: first until it is answered at all, then beyond the interval of any receiver (RFC 3550, section 6.2: 5 s).
 const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
 /// A sender that is told of a closed port, no route or too large packets ends if it is told so again so much later, and nothing was
-/// heard of the receiver between: one error may be of the past, or forged.
-const REFUSED: Span = Span::from_secs(1);
+/// heard of the receiver between: one error may be of the past, or forged. A receiver that was heard may be started anew meanwhile.
+const REFUSED: [Span; 2] = [Span::from_secs(1), Span::from_secs(10)];
 /// Size of the last report, by IPv6: on media alone, and on packets that were sent again too.
 const LAST_REPORT: [Bytes; 2] = [Bytes(112), Bytes(168)];
 
@@ -256,7 +256,8 @@ impl Sender {
             _ => return,
         };
         let (since, _) = *self.refused.get_or_insert((now, why));
-        if now >= since + REFUSED {
+        let waits = self.receiver.is_some() && why != End::TooBig;
+        if now >= since + REFUSED[usize::from(waits)] {
             self.end(now, why);
         }
     }
@@ -283,7 +284,7 @@ impl Sender {
         }
         if now >= self.last_feedback + SILENCE {
             // Before what else is due: a sender that was held up sends nobody all that it missed.
-            return self.end(now, End::NoFeedback);
+            return self.end(now, self.refused.map_or(End::NoFeedback, |(_, why)| why));
         }
         while self.frames.next <= now && self.frames.next < self.config.stop {
             self.send_frame(now);
