@@ -31,7 +31,7 @@ const MAX_ROLLOVER: u64 = 255;
 pub struct Rejected {
     /// Packets whose tag is not that of the key: plain ones, those of another key, and those that were changed on the way.
     pub unauthentic: u64,
-    /// Authentic packets that had come before, or came too late to tell.
+    /// Packets whose number had come before, or came too late to tell.
     pub replayed: u64,
 }
 

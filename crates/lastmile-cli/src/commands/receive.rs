@@ -173,11 +173,24 @@ fn endpoint(
             let seen = told.lock();
             stream::receiving::Seen { psnr: seen.psnr(), ssim: seen.ssim(), undecodable: seen.undecodable }
         };
-        let file =
-            args.output.clone().or_else(|| args.reference.clone().map(PathBuf::from)).unwrap_or_default();
+        let (output, reference) = (args.output.clone().unwrap_or_default(), args.reference.clone());
         let fault = move || {
-            let error = seen.lock().error.take()?;
-            Some(crate::shell::replace::incomplete(&file, &error.into()))
+            let (written, compared) = {
+                let mut seen = seen.lock();
+                (seen.error.take(), seen.reference_error.take())
+            };
+            if let Some(error) = compared {
+                crate::shell::note(&format!(
+                    "{}: {error}: nothing more is compared",
+                    reference.as_deref().unwrap_or("-")
+                ));
+            }
+            let error = written?;
+            if output.extension().is_some_and(|extension| extension == "y4m") {
+                // What is whole of it stays; a device has nothing to cut.
+                let _ = lastmile_net::media::trim(&output);
+            }
+            Some(crate::shell::replace::incomplete(&output, &error.into()))
         };
         Ok((header, endpoint, Viewed { quality: Some(Box::new(quality)), fault: Box::new(fault) }))
     }
@@ -230,8 +243,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut receiving = Receiving::default();
     receiving.quality = viewed.quality;
     let mut screen = Screen::new(args.json);
+    let mut fault = None;
     let written = live.run(&mut driver, None, |event| {
         receiving.take(event);
+        if let Some(error) = (viewed.fault)() {
+            // Told at once: what comes from then on is lost.
+            crate::shell::note(&error.to_string());
+            fault.get_or_insert(error);
+        }
         let says = matches!(
             event.what.of(),
             Some(
@@ -269,7 +288,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ));
     }
     written?;
-    if let Some(error) = (viewed.fault)() {
+    if let Some(error) = fault.or_else(&viewed.fault) {
         return Err(error);
     }
     // A signal is the normal end of a server, but interrupts a wait for one stream (`--once`).

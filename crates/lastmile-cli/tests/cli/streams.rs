@@ -70,8 +70,13 @@ impl Receiver {
 
     /// At that port, whether or not it is there yet.
     pub(super) fn at(address: &str, options: &[&str]) -> Receiver {
+        Receiver::by(&mut Command::new(PROGRAM), address, options)
+    }
+
+    /// The same, started by that command.
+    pub(super) fn by(command: &mut Command, address: &str, options: &[&str]) -> Receiver {
         let (host, port) = address.rsplit_once(':').expect("a port");
-        let mut child = Command::new(PROGRAM)
+        let mut child = command
             .args(["receive", "--bind", host, "--port", port])
             .args(options)
             .stdout(Stdio::piped())
@@ -84,6 +89,12 @@ impl Receiver {
 
     pub(super) fn interrupt(&self) {
         kill(self.id(), Signal::SIGINT).unwrap();
+    }
+
+    /// Waits for its first line, when it listens.
+    pub(super) fn listens(&mut self) {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("its first line");
     }
 
     /// Its exit code and what it said on standard error.

@@ -9,7 +9,7 @@ use super::{PEER, USAGE, closed_port};
 use crate::common::{Scratch, lastmile, read};
 
 /// The number before or after a word in a text.
-fn number(text: &str, before: &str) -> f64 {
+pub(super) fn number(text: &str, before: &str) -> f64 {
     let rest = text.split_once(before).unwrap_or_else(|| panic!("{before:?} in {text}")).1;
     let digits = rest.split(|sign: char| !sign.is_ascii_digit() && sign != '.').find(|part| !part.is_empty());
     digits
