@@ -151,7 +151,7 @@ fn broken_and_unknown_packets_beside_a_stream_do_not_harm_it() {
         let mut unknown = bytes.to_vec();
         // Of another source, with payload type 33.
         (unknown[1], unknown[8]) = (33, !unknown[8]);
-        let garbage = (0..bytes.len()).map(|at| (at * number * 37 >> 3) as u8).collect();
+        let garbage = (0..bytes.len()).map(|at| ((at * number * 37) >> 3) as u8).collect();
         let mut all = vec![with(bytes[..number % 12].to_vec()), with(garbage)];
         if !is_rtcp(bytes) {
             all.push(with(unknown));
