@@ -10,7 +10,6 @@ use lastmile::wire::sdes::MasterKey;
 use lastmile::wire::sdp::Video;
 use lastmile_net::recording::Header;
 
-use super::stream::of_use;
 use crate::files::live::LiveArgs;
 use crate::roles::{
     self, stream,
@@ -19,7 +18,7 @@ use crate::roles::{
 };
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, random_numbers};
-use crate::shell::options::KERNEL_NOISE;
+use crate::shell::options::{KERNEL_NOISE, of_use};
 use crate::shell::screen::Screen;
 use crate::shell::signals;
 

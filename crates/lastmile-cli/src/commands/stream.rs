@@ -21,12 +21,12 @@ use lastmile::wire::sdes::MasterKey;
 use lastmile_net::recording::Header;
 
 use crate::files::live::LiveArgs;
-use crate::roles::stream::secure::{Dropped, SecurityArgs, VARIABLE, guard};
+use crate::roles::stream::secure::{Dropped, SecurityArgs, guard};
 use crate::roles::stream::video::{Size, VideoName};
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_numbers, resolve_at};
-use crate::shell::options::{seconds, share};
+use crate::shell::options::{of_use, seconds, share};
 use crate::shell::screen::Screen;
 use crate::shell::signals;
 
@@ -214,30 +214,6 @@ impl Args {
         }
     }
 
-    /// The key of SRTP: real video has one unless plain RTP is asked for.
-    fn key(&self, is_video: bool) -> anyhow::Result<Option<MasterKey>> {
-        let key = match self.security.key()? {
-            None if is_video && !self.security.is_plain() && self.sdp.is_some() => {
-                Some(self.security.made()?)
-            }
-            None if is_video && !self.security.is_plain() => {
-                return Err(Exit::Usage.blame(anyhow!(
-                    "real video is sent as SRTP and has no key: take the line that `lastmile receive` prints, --key-file or {VARIABLE}, or \
-                     --plain for plain RTP"
-                )));
-            }
-            key => key,
-        };
-        let smallest = SMALLEST + key.as_ref().map_or(0, |key| key.suite().expansion().rtp.0);
-        if self.packet_size.0 < smallest {
-            let size = self.packet_size.0;
-            return Err(
-                Exit::Usage.blame(anyhow!("--packet-size must be {smallest} at least for SRTP, not {size}"))
-            );
-        }
-        Ok(key)
-    }
-
     /// Refuses values out of range.
     fn check(&self) -> anyhow::Result<()> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
@@ -247,21 +223,18 @@ impl Args {
         if let Some(rate) = self.frame_rate.filter(|rate| !(0.1..=1_000.0).contains(rate)) {
             return wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"));
         }
-        if !(SMALLEST..=9_000).contains(&self.packet_size.0) {
-            return wrong(format!("--packet-size must be {SMALLEST} to 9000, not {}", self.packet_size.0));
-        }
         Ok(())
     }
-}
 
-/// Refuses a time in which no lost packet can be asked for.
-pub(super) fn of_use(option: &str, within: Span) -> anyhow::Result<()> {
-    let shortest = Retransmission::SHORTEST;
-    if within >= shortest {
-        return Ok(());
+    /// Refuses packets that hold nothing, or that no path takes.
+    fn check_size(&self, key: Option<&MasterKey>) -> anyhow::Result<()> {
+        let smallest = SMALLEST + key.map_or(0, |key| key.suite().expansion().rtp.0);
+        if (smallest..=9_000).contains(&self.packet_size.0) {
+            return Ok(());
+        }
+        Err(Exit::Usage
+            .blame(anyhow!("--packet-size must be {smallest} to 9000, not {}", self.packet_size.0)))
     }
-    let why = "a packet is asked for 10 ms after a later one came";
-    Err(Exit::Usage.blame(anyhow!("{option} must be {shortest} at least, not {within}: {why}")))
 }
 
 /// Pictures and the size in which they are sent.
@@ -344,7 +317,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.check()?;
     let rate = args.rate()?;
     let (video, host) = args.places()?;
-    let key = args.key(video.is_some())?;
+    let key = args.security.of_sender(video.is_some(), args.sdp.is_some())?;
+    args.check_size(key.as_ref())?;
     let video = video.map(|video| prepare(&args, &video)).transpose()?;
     let peer = resolve_at(host, args.port, MEDIA_PORT, args.socket.bind)?;
     if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {

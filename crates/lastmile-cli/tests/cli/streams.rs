@@ -48,21 +48,6 @@ impl Receiver {
         receiver
     }
 
-    /// A stream to it, with its key.
-    pub(super) fn stream(&self, source: &str, options: &[&str]) -> Ended {
-        let mut command = Command::new(PROGRAM);
-        command.args(["stream", source, &self.address]).args(options);
-        run(command.envs(self.key.as_ref().map(|key| ("LASTMILE_SRTP_KEY", key))))
-    }
-
-    /// The key in its note on standard error.
-    pub(super) fn noted_key(&mut self) -> Option<String> {
-        let mut line = String::new();
-        BufReader::new(self.child.stderr.as_mut().expect("piped")).read_line(&mut line).expect("a note");
-        let key = line.split_once("LASTMILE_SRTP_KEY=").and_then(|(_, rest)| rest.split(' ').next());
-        key.map(str::to_owned)
-    }
-
     /// Its process.
     pub(super) fn id(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32)
@@ -91,6 +76,32 @@ impl Receiver {
         kill(self.id(), Signal::SIGINT).unwrap();
     }
 
+    /// Its exit code and its output since it began.
+    pub(super) fn ended(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        let mut text = String::new();
+        self.out.read_to_string(&mut text).unwrap();
+        (code, text)
+    }
+}
+
+#[cfg(feature = "video")]
+impl Receiver {
+    /// A stream to it, with its key.
+    pub(super) fn stream(&self, source: &str, options: &[&str]) -> Ended {
+        let mut command = Command::new(PROGRAM);
+        command.args(["stream", source, &self.address]).args(options);
+        run(command.envs(self.key.as_ref().map(|key| ("LASTMILE_SRTP_KEY", key))))
+    }
+
+    /// The key in its note on standard error.
+    pub(super) fn noted_key(&mut self) -> Option<String> {
+        let mut line = String::new();
+        BufReader::new(self.child.stderr.as_mut().expect("piped")).read_line(&mut line).expect("a note");
+        let key = line.split_once("LASTMILE_SRTP_KEY=").and_then(|(_, rest)| rest.split(' ').next());
+        key.map(str::to_owned)
+    }
+
     /// Waits for its first line, when it listens.
     pub(super) fn listens(&mut self) {
         let mut line = String::new();
@@ -102,14 +113,6 @@ impl Receiver {
         let code = self.child.wait().unwrap().code();
         let mut text = String::new();
         self.child.stderr.take().expect("piped").read_to_string(&mut text).unwrap();
-        (code, text)
-    }
-
-    /// Its exit code and its output since it began.
-    pub(super) fn ended(mut self) -> (Option<i32>, String) {
-        let code = self.child.wait().unwrap().code();
-        let mut text = String::new();
-        self.out.read_to_string(&mut text).unwrap();
         (code, text)
     }
 }

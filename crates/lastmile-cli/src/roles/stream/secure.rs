@@ -48,6 +48,18 @@ impl SecurityArgs {
         key.map(Some).map_err(|error: NoKey| Exit::Usage.blame(anyhow!("{place}: {error}")))
     }
 
+    /// The key of a sender: real video has one unless plain RTP is asked for, a new one if its description tells it.
+    pub(crate) fn of_sender(&self, is_video: bool, is_described: bool) -> anyhow::Result<Option<MasterKey>> {
+        match self.key()? {
+            None if is_video && !self.plain && is_described => self.made().map(Some),
+            None if is_video && !self.plain => Err(Exit::Usage.blame(anyhow!(
+                "real video is sent as SRTP and has no key: take the line that `lastmile receive` prints, --key-file or {VARIABLE}, or \
+                 --plain for plain RTP"
+            ))),
+            key => Ok(key),
+        }
+    }
+
     /// A key that nobody can guess.
     pub(crate) fn made(&self) -> anyhow::Result<MasterKey> {
         let suite = if self.gcm { Suite::AeadAes128Gcm } else { Suite::AesCm128HmacSha1_80 };
