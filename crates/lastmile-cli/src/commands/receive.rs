@@ -102,7 +102,7 @@ impl Args {
         match described {
             _ if given.is_some() || self.security.is_plain() => Ok((given, false)),
             Some(video) => Ok((video.key.clone(), false)),
-            None if self.is_viewed() => Ok((Some(self.security.made()?), true)),
+            None if self.is_viewed() || self.security.makes() => Ok((Some(self.security.made()?), true)),
             None => Ok((None, false)),
         }
     }
@@ -128,6 +128,9 @@ impl Args {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
         if let Some(within) = self.nack {
             of_use("--nack", within)?;
+        }
+        if self.sdp.is_some() && self.security.makes() {
+            return wrong("--gcm makes a key, and --sdp tells one: leave out one of them".to_owned());
         }
         match self.frame_rate {
             Some(_) if !self.is_viewed() => wrong("--frame-rate is for --output and --reference".to_owned()),

@@ -223,7 +223,7 @@ impl Args {
         if let Some(rate) = self.frame_rate.filter(|rate| !(0.1..=1_000.0).contains(rate)) {
             return wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"));
         }
-        Ok(())
+        self.check_size(None)
     }
 
     /// Refuses packets that hold nothing, or that no path takes.

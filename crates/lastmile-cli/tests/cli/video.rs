@@ -94,6 +94,7 @@ fn what_cannot_be_sent_says_why() {
     refused("testsrc", &["--record", &scratch.path("sent.jsonl")], &["--record", "at the receiver"]);
     stream("testsrc", &[&to])
         .is_error(USAGE, &["real video is sent as SRTP", "--plain", "LASTMILE_SRTP_KEY"]);
+    stream(&to, &["--gcm"]).is_error(USAGE, &["--gcm", "--sdp"]);
     let bad = scratch.file("bad.key", "too short");
     std::fs::set_permissions(&bad, std::fs::Permissions::from_mode(0o600)).unwrap();
     stream("testsrc", &[&to, "--key-file", &bad]).is_error(USAGE, &["bad.key", "base64 of 30 bytes"]);
@@ -190,4 +191,20 @@ fn events_of_frames_have_their_rate_and_quality() {
     let number = |key: &str| last[key].as_f64().unwrap_or_else(|| panic!("{key}: {last:#}"));
     assert!(number("psnr_db") > 28.0 && number("ssim") > 0.8 && number("frame_rate") > 20.0, "{last:#}");
     assert!(last["viewed"]["freezes"].is_u64() && last["viewed"]["late"].is_u64(), "{last:#}");
+}
+
+/// What a stream's sender is to be told of `receive --sdp`, and what cannot be received.
+#[test]
+fn descriptions_that_cannot_be_received_say_why() {
+    let scratch = Scratch::new("video-sdp");
+    let text = "v=0\nc=IN IP4 127.0.0.1\nm=video 5004 RTP/AVP 100\na=rtpmap:100 H264/90000\na=fmtp:100 packetization-mode=1\n";
+    let refused = |text: &str, said: &[&str]| {
+        let file = scratch.file("stream.sdp", text);
+        lastmile(&["receive", "--bind", "127.0.0.1", "--sdp", &file]).is_error(USAGE, said);
+    };
+    refused("hello", &["stream.sdp", "must begin with v=0"]);
+    refused(&text.replace("H264", "VP8"), &["no video"]);
+    refused(&text.replace("mode=1", "mode=2"), &["interleaved"]);
+    refused(&text.replace("127.0.0.1", "224.2.1.1/127"), &["group of hosts"]);
+    refused(&text.replace("RTP/AVP", "RTP/SAVP"), &["without an a=crypto line that can be used"]);
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use lastmile::endpoint::stream::source::{Frame, FrameSource};
 use lastmile::endpoint::stream::{FrameSink, PlayedFrame, Viewed};
 use lastmile::wire::h264::{packetize, write_nal_unit};
+use lastmile::wire::sdes::Expansion;
 
 use super::whole::{Came, Path, between};
 use super::*;
@@ -204,4 +205,33 @@ fn a_receiver_without_a_viewer_decides_as_one_with_it() {
         between(&Path { lose: 50, ..CLEAN }, sender, receiver).decisions
     };
     assert_eq!(decisions(true), decisions(false));
+}
+
+/// Packets keep their size and streams their rate: SRTP's tag takes the place of payload.
+#[test]
+fn what_srtp_adds_is_part_of_sizes_and_rates() {
+    let expansion = Expansion { rtp: Bytes(10), rtcp: Bytes(14) };
+    for config in [config_of(5), controlled("fixed(rate=1 Mbit/s)")] {
+        let (plain, ..) = played(&CLEAN, config.clone(), 1.0, None);
+        // The receiver of this harness knows of no tags.
+        let (came, ..) = played(&CLEAN, SenderConfig { expansion, ..config.clone() }, 1.0, None);
+        assert_eq!(came.received.packets, came.sent.packets);
+        assert_eq!(came.sent.bytes - came.received.bytes, Bytes(10 * came.sent.packets));
+        let feedback = Bytes(14 * came.sent.feedback_packets);
+        assert!(came.sent.feedback_bytes >= feedback + Bytes(1), "{:?}", came.sent);
+        let rate = came.sent.bytes.bits() as f64 / plain.sent.bytes.bits() as f64;
+        assert!((0.97..1.03).contains(&rate), "{rate}");
+        let full = config.rate.clone();
+        let mut sender = Sender::new(SenderConfig { expansion, ..config }).unwrap();
+        sender.handle(at(0), Input::Wake);
+        let sizes = (0..2_000).flat_map(|millis| {
+            sender.handle(at(millis), Input::Wake);
+            drain(&mut sender, at(millis)).0
+        });
+        let media = sizes.filter(|(_, datagram)| !is_rtcp(datagram.payload.udp().unwrap()));
+        let most = media.map(|(_, datagram)| datagram.ip_size() + Bytes(10)).max();
+        // At the fixed rate, frames of 2500 B are cut into three equal packets.
+        let whole = if matches!(full, SenderRate::Fixed(_)) { Bytes(834) } else { Bytes(1_200) };
+        assert_eq!(most, Some(whole));
+    }
 }

@@ -18,7 +18,7 @@ pub(crate) struct SecurityArgs {
     /// File with the key of SRTP that both ends share; else the variable LASTMILE_SRTP_KEY has it
     #[arg(long, value_name = "FILE", help_heading = "SRTP")]
     key_file: Option<PathBuf>,
-    /// Make a key for AES-128-GCM (AEAD_AES_128_GCM) where one is made; else it is for AES_CM_128_HMAC_SHA1_80
+    /// Make a key, for AES-128-GCM (AEAD_AES_128_GCM) rather than AES_CM_128_HMAC_SHA1_80
     #[arg(long, conflicts_with_all = ["key_file", "plain"], help_heading = "SRTP")]
     gcm: bool,
     /// Plain RTP, without SRTP
@@ -32,9 +32,14 @@ impl SecurityArgs {
         self.plain
     }
 
-    /// The key that is given, in the file or in the variable.
+    /// True if a key is to be made.
+    pub(crate) fn makes(&self) -> bool {
+        self.gcm
+    }
+
+    /// The key that is given, in the file or in the variable; none where plain RTP or another key is asked for.
     pub(crate) fn key(&self) -> anyhow::Result<Option<MasterKey>> {
-        if self.plain {
+        if self.plain || self.gcm {
             return Ok(None);
         }
         let (text, place) = match (&self.key_file, std::env::var(VARIABLE)) {
@@ -51,6 +56,9 @@ impl SecurityArgs {
     /// The key of a sender: real video has one unless plain RTP is asked for, a new one if its description tells it.
     pub(crate) fn of_sender(&self, is_video: bool, is_described: bool) -> anyhow::Result<Option<MasterKey>> {
         match self.key()? {
+            _ if self.gcm && !is_described => Err(Exit::Usage.blame(anyhow!(
+                "--gcm makes a key, which the receiver has to get: it is for --sdp here, and for `lastmile receive`"
+            ))),
             None if is_video && !self.plain && is_described => self.made().map(Some),
             None if is_video && !self.plain => Err(Exit::Usage.blame(anyhow!(
                 "real video is sent as SRTP and has no key: take the line that `lastmile receive` prints, --key-file or {VARIABLE}, or \
