@@ -204,7 +204,7 @@ impl Source {
         let number = u16::from_be_bytes([bytes[2], bytes[3]]);
         let counted = u64::from(self.counted) >> 16;
         // The report was written some packets before or after this one.
-        let mut near: Vec<u64> = [0, counted, counted + 1, counted.saturating_sub(1)].into();
+        let mut near = vec![0, counted.saturating_sub(1), counted, counted + 1];
         near.dedup();
         for rollover in near.into_iter().filter(|rollover| *rollover <= MAX_ROLLOVER) {
             let mut state = context_before(key, self.ssrc, rollover, number)?;
