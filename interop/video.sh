@@ -32,33 +32,42 @@ similar() {
 # Our stream of less than the two seconds after which a sender at a fixed rate that hears nothing halves its frames: these players send their
 # RTCP to another port.
 ours() { "$program" stream "$original" "127.0.0.1:$port" --rate "8 Mbit/s" --seconds 1.9 "$@" >"$work/stream" 2>&1 || true; }
-ours --sdp "$work/stream.sdp"
 
-say "ours in ffmpeg"
-timeout 10 ffmpeg -nostdin -loglevel error -protocol_whitelist file,udp,rtp -i "$work/stream.sdp" -vsync 0 -frames:v 50 \
-    -pix_fmt yuv420p "$work/ffmpeg.y4m" >"$work/log" 2>&1 &
-peer=$!
-sleep 1
-ours
-wait "$peer" || true
-peer=
-similar -i "$work/ffmpeg.y4m"
+# Our stream in ffmpeg, which reads its description; options are those of our stream.
+in_ffmpeg() {
+    ours "$@" --sdp "$work/stream.sdp"
+    LASTMILE_SRTP_KEY=$(sed -n 's/^a=crypto.*inline:\([^ ]*\).*/\1/p' "$work/stream.sdp" | tr -d '\r')
+    [ -z "$LASTMILE_SRTP_KEY" ] || export LASTMILE_SRTP_KEY
+    timeout 10 ffmpeg -nostdin -loglevel error -protocol_whitelist file,udp,rtp,srtp -i "$work/stream.sdp" -vsync 0 -frames:v 50 \
+        -pix_fmt yuv420p "$work/ffmpeg.y4m" -y >"$work/log" 2>&1 &
+    peer=$!
+    sleep 1
+    ours "$@"
+    wait "$peer" || true
+    peer=
+    unset LASTMILE_SRTP_KEY
+    similar -i "$work/ffmpeg.y4m"
+}
 
-say "ours in GStreamer"
+say "ours in ffmpeg, by SRTP"
+in_ffmpeg
+say "ours in ffmpeg, plain"
+in_ffmpeg --plain
+
+say "ours in GStreamer, plain"
 # Its y4menc pads lines: raw pictures are compared.
 timeout 5 gst-launch-1.0 -q filesrc location="$work/stream.sdp" ! sdpdemux timeout=0 latency=50 ! rtph264depay ! h264parse ! openh264dec \
     ! video/x-raw,format=I420 ! filesink location="$work/gstreamer.yuv" >"$work/log" 2>&1 &
 peer=$!
 sleep 1.5
-ours
+ours --plain
 wait "$peer" || true
 peer=
 similar -f rawvideo -pix_fmt yuv420p -s 320x240 -r 30 -i "$work/gstreamer.yuv"
 
-# Starts our receiver, which writes to a file; ends it.
+# Starts our receiver with these options; ends it.
 receive() {
-    port=$((port + 1))
-    "$program" receive --bind 127.0.0.1 --port "$port" --output "$1" >"$work/log" 2>&1 &
+    "$program" receive --bind 127.0.0.1 "$@" >"$work/log" 2>&1 &
     peer=$!
     sleep 0.5
 }
@@ -69,16 +78,55 @@ received() {
     peer=
 }
 
-say "GStreamer's here"
-receive "$work/from-gstreamer.y4m"
+say "GStreamer's here, plain"
+port=$((port + 1))
+receive --plain --port "$port" --output "$work/from-gstreamer.y4m"
 timeout 10 gst-launch-1.0 -q filesrc location="$original" ! y4mdec ! openh264enc bitrate=8000000 gop-size=30 \
     ! rtph264pay mtu=1200 pt=96 config-interval=-1 ! identity sync=true ! udpsink host=127.0.0.1 port="$port" >/dev/null 2>&1
 received
 similar -i "$work/from-gstreamer.y4m"
 
-say "ffmpeg's here"
-receive "$work/from-ffmpeg.y4m"
-timeout 10 ffmpeg -nostdin -loglevel error -re -i "$original" -c:v libx264 -profile:v baseline -tune zerolatency -b:v 8M -g 30 \
-    -f rtp "rtp://127.0.0.1:$port?pkt_size=1200" >/dev/null
+say "GStreamer's here, by SRTP with GCM"
+port=$((port + 1))
+head -c 28 /dev/urandom >"$work/key"
+base64 <"$work/key" >"$work/key.text"
+chmod 600 "$work/key.text"
+receive --key-file "$work/key.text" --port "$port" --output "$work/from-gstreamer-srtp.y4m"
+timeout 10 gst-launch-1.0 -q filesrc location="$original" ! y4mdec ! openh264enc bitrate=8000000 gop-size=30 \
+    ! rtph264pay mtu=1200 pt=96 config-interval=-1 \
+    ! srtpenc key="$(od -An -tx1 "$work/key" | tr -d ' \n')" rtp-cipher=aes-128-gcm rtp-auth=null rtcp-cipher=aes-128-gcm rtcp-auth=null \
+    ! identity sync=true ! udpsink host=127.0.0.1 port="$port" >/dev/null 2>&1
+received
+similar -i "$work/from-gstreamer-srtp.y4m"
+
+# ffmpeg's stream to the port, at 8 Mbit/s, with these options for its transport.
+theirs() {
+    timeout 10 ffmpeg -nostdin -loglevel error -re -i "$original" -c:v libx264 -profile:v baseline -tune zerolatency -b:v 8M -g 30 \
+        -f rtp "$@" >/dev/null
+}
+
+say "ffmpeg's here, plain"
+port=$((port + 1))
+receive --plain --port "$port" --output "$work/from-ffmpeg.y4m"
+theirs "rtp://127.0.0.1:$port?pkt_size=1200"
 received
 similar -i "$work/from-ffmpeg.y4m"
+
+say "ffmpeg's here, by SRTP, from its description"
+port=$((port + 1))
+key=$(head -c 30 /dev/urandom | base64)
+cat >"$work/theirs.sdp" <<END
+v=0
+o=- 0 0 IN IP4 127.0.0.1
+s=ffmpeg
+c=IN IP4 127.0.0.1
+t=0 0
+m=video $port RTP/SAVP 100
+a=rtpmap:100 H264/90000
+a=fmtp:100 packetization-mode=1
+a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:$key
+END
+receive --sdp "$work/theirs.sdp" --output "$work/from-ffmpeg-srtp.y4m"
+theirs -payload_type 100 -srtp_out_suite AES_CM_128_HMAC_SHA1_80 -srtp_out_params "$key" "srtp://127.0.0.1:$port?pkt_size=1200"
+received
+similar -i "$work/from-ffmpeg-srtp.y4m"

@@ -15,6 +15,8 @@ pub mod media;
 pub mod program;
 pub mod recording;
 pub mod sched;
+#[cfg(feature = "srtp")]
+pub mod srtp;
 pub mod udp;
 pub mod usage;
 

@@ -6,29 +6,36 @@ use anyhow::anyhow;
 use lastmile::endpoint::AnyEndpoint;
 use lastmile::endpoint::stream::{Decision, FeedbackInterval, MEDIA, ReceiverConfig};
 use lastmile::time::Span;
+use lastmile::wire::sdes::MasterKey;
+use lastmile::wire::sdp::Video;
 use lastmile_net::recording::Header;
 
-use super::stream::of_use;
 use crate::files::live::LiveArgs;
 use crate::roles::{
     self, stream,
     stream::receiving::{Quality, Receiving},
+    stream::secure::{SecurityArgs, VARIABLE, guard},
 };
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, random_numbers};
-use crate::shell::options::KERNEL_NOISE;
+use crate::shell::options::{KERNEL_NOISE, of_use};
+use crate::shell::screen::Screen;
 use crate::shell::signals;
 
 /// Receive RTP streams and answer them with the feedback that sets their rate (RFC 8888)
 ///
 /// Answers begin when two packets of a source came in sequence, and never have more bytes than the source sent. The receiver counts and
 /// judges the losses of a sender with `tfrc(form=receiver)+zbs` or the like. It runs until Ctrl-C, with one stream after another or
-/// several at once; with --once to the end of the first. Real video is decoded with --output or --reference.
+/// several at once; with --once to the end of the first. Real video is decoded with --output or --reference, and comes as SRTP (RFC 3711):
+/// without a key this end makes one, and prints the sender's line with it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// UDP port for media and RTCP (RFC 5761)
     #[arg(long, default_value_t = MEDIA_PORT)]
     port: u16,
+    /// Take port, payload type, parameter sets and key from FILE, the description of another sender's stream (SDP)
+    #[arg(long, value_name = "FILE", conflicts_with = "port", help_heading = "Real video")]
+    sdp: Option<PathBuf>,
     /// Time between feedback packets: 1 ms to 5 s, or `rtt` for once in a round-trip time (needs `stream --timed`)
     #[arg(long, value_name = "TIME", default_value_t = FeedbackInterval::default())]
     feedback: FeedbackInterval,
@@ -51,6 +58,8 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
     #[command(flatten)]
+    security: SecurityArgs,
+    #[command(flatten)]
     socket: SocketArgs,
     #[command(flatten)]
     live: LiveArgs,
@@ -65,10 +74,63 @@ impl Args {
         self.output.is_some() || self.reference.is_some()
     }
 
+    /// The stream that another sender's description tells of.
+    fn described(&self) -> anyhow::Result<Option<Video>> {
+        let Some(file) = &self.sdp else { return Ok(None) };
+        let wrong = |why: String| Exit::Usage.blame(anyhow!("--sdp {}: {why}", file.display()));
+        let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+        let video: Video = String::from_utf8_lossy(&text)
+            .parse()
+            .map_err(|error: lastmile::wire::sdp::SdpError| wrong(error.to_string()))?;
+        if video.mode > 1 {
+            return Err(wrong(
+                "its packets are interleaved (packetization-mode=2), which is not supported".to_owned(),
+            ));
+        }
+        if video.address.is_multicast() {
+            return Err(wrong(format!(
+                "{} is a group of hosts: streams are received from one sender",
+                video.address
+            )));
+        }
+        Ok(Some(video))
+    }
+
+    /// The key of SRTP, and true if it was made here: for video that is to be decoded, unless plain RTP is asked for.
+    fn key(&self, described: Option<&Video>) -> anyhow::Result<(Option<MasterKey>, bool)> {
+        let given = self.security.key()?;
+        match described {
+            _ if given.is_some() || self.security.is_plain() => Ok((given, false)),
+            Some(video) => Ok((video.key.clone(), false)),
+            None if self.is_viewed() || self.security.makes() => Ok((Some(self.security.made()?), true)),
+            None => Ok((None, false)),
+        }
+    }
+
+    /// The line with which a sender is to be started.
+    fn line(&self, port: u16, made: Option<&MasterKey>) -> String {
+        let key = made.map_or_else(String::new, |key| format!("{VARIABLE}={} ", key.to_text()));
+        let source = match &self.reference {
+            Some(source) => format!("{source} "),
+            None if self.is_viewed() => "SOURCE ".to_owned(),
+            None => String::new(),
+        };
+        let host = match self.socket.bind {
+            Some(ip) if port == MEDIA_PORT => ip.to_string(),
+            Some(ip) => std::net::SocketAddr::new(ip, port).to_string(),
+            None if port == MEDIA_PORT => "HOST".to_owned(),
+            None => format!("HOST:{port}"),
+        };
+        format!("{key}lastmile stream {source}{host}")
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
         if let Some(within) = self.nack {
             of_use("--nack", within)?;
+        }
+        if self.sdp.is_some() && self.security.makes() {
+            return wrong("--gcm makes a key, and --sdp tells one: leave out one of them".to_owned());
         }
         match self.frame_rate {
             Some(_) if !self.is_viewed() => wrong("--frame-rate is for --output and --reference".to_owned()),
@@ -87,37 +149,69 @@ struct Viewed {
 }
 
 /// The receiver, with its header and what its viewer tells.
-fn endpoint(args: &Args, config: ReceiverConfig) -> anyhow::Result<(Header, AnyEndpoint, Viewed)> {
+fn endpoint(
+    args: &Args,
+    config: ReceiverConfig,
+    described: Option<&Video>,
+) -> anyhow::Result<(Header, AnyEndpoint, Viewed)> {
     if !args.is_viewed() {
         let (header, endpoint) = stream::receiver(config)?;
         return Ok((header, endpoint, Viewed { quality: None, fault: Box::new(|| None) }));
     }
     #[cfg(not(feature = "video"))]
     {
+        let _ = described;
         let option = if args.output.is_some() { "--output" } else { "--reference" };
         Err(stream::video::refused(option))
     }
     #[cfg(feature = "video")]
     {
         let reference = args.reference.as_deref().map(stream::video::VideoName::from);
-        let viewer = stream::video::viewer(args.output.as_deref(), reference.as_ref(), args.frame_rate)?;
+        let mut viewer = stream::video::viewer(args.output.as_deref(), reference.as_ref(), args.frame_rate)?;
+        described.iter().for_each(|video| viewer.learn(&video.stream()));
         let (seen, told) = (viewer.seen(), viewer.seen());
         let (header, endpoint) = stream::viewing_receiver(config, Box::new(viewer))?;
-        let quality = move || stream::receiving::in_words(&told.lock());
-        let file =
-            args.output.clone().or_else(|| args.reference.clone().map(PathBuf::from)).unwrap_or_default();
+        let quality = move || {
+            let seen = told.lock();
+            stream::receiving::Seen { psnr: seen.psnr(), ssim: seen.ssim(), undecodable: seen.undecodable }
+        };
+        let (output, reference) = (args.output.clone().unwrap_or_default(), args.reference.clone());
         let fault = move || {
-            let error = seen.lock().error.take()?;
-            Some(crate::shell::replace::incomplete(&file, &error.into()))
+            let (written, compared) = {
+                let mut seen = seen.lock();
+                (seen.error.take(), seen.reference_error.take())
+            };
+            if let Some(error) = compared {
+                crate::shell::note(&format!(
+                    "{}: {error}: nothing more is compared",
+                    reference.as_deref().unwrap_or("-")
+                ));
+            }
+            let error = written?;
+            if output.extension().is_some_and(|extension| extension == "y4m") {
+                // What is whole of it stays; a device has nothing to cut.
+                let _ = lastmile_net::media::trim(&output);
+            }
+            Some(crate::shell::replace::incomplete(&output, &error.into()))
         };
         Ok((header, endpoint, Viewed { quality: Some(Box::new(quality)), fault: Box::new(fault) }))
     }
 }
 
+/// True for what changes a screen.
+fn is_progress(what: &Decision) -> bool {
+    matches!(
+        what,
+        Decision::SourceProgress { .. } | Decision::FramesViewed { .. } | Decision::SourceLeft { .. }
+    )
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.check()?;
-    let sockets = args.socket.listen(args.port)?;
-    let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().to_string()).collect();
+    let described = args.described()?;
+    let (key, made) = args.key(described.as_ref())?;
+    let sockets = args.socket.listen(described.as_ref().map_or(args.port, |video| video.port))?;
+    let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr()).collect();
     let mut driver = args.socket.driver(sockets)?;
     let (ssrc, _) = random_numbers()?;
     let config = ReceiverConfig {
@@ -126,22 +220,39 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         receipt_times: args.receipt_times,
         nack: args.nack,
         resolution: KERNEL_NOISE,
-        video: args.is_viewed().then_some(MEDIA),
+        video: args.is_viewed().then(|| described.as_ref().map_or(MEDIA, |video| video.payload_type)),
+        expansion: key.as_ref().map(|key| key.suite().expansion()).unwrap_or_default(),
         ..ReceiverConfig::new(ssrc)
     };
-    let (header, endpoint, viewed) = endpoint(&args, config)?;
+    let (header, endpoint, viewed) = endpoint(&args, config, described.as_ref())?;
     let live = args.live.open(header, endpoint)?;
+    let line = args.line(addresses[0].port(), key.as_ref().filter(|_| made));
+    let dropped = key.as_ref().map(|key| guard(&mut driver, key.clone(), "packets")).transpose()?;
     if !args.json {
-        crate::shell::log(&format!(
-            "receiving on {}; stream to it with: lastmile stream HOST",
-            addresses.join(" and ")
-        ));
+        let places = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        let form = key.map_or_else(|| "RTP".to_owned(), |key| format!("SRTP ({})", key.suite().name()));
+        match described {
+            Some(_) => crate::shell::log(&format!("receiving {form} on {places}")),
+            None => {
+                crate::shell::log(&format!("receiving {form} on {places}; stream to it with:"));
+                // One line, to be copied.
+                crate::shell::say(&line);
+            }
+        }
+    } else if made {
+        crate::shell::note(&format!("stream to it with: {line}"));
     }
     let mut receiving = Receiving::default();
     receiving.quality = viewed.quality;
-    let looked_at = crate::shell::is_looked_at(args.json);
+    let mut screen = Screen::new(args.json);
+    let mut fault = None;
     let written = live.run(&mut driver, None, |event| {
-        let line = receiving.take(event);
+        receiving.take(event);
+        if let Some(error) = (viewed.fault)() {
+            // Told at once: what comes from then on is lost.
+            crate::shell::note(&error.to_string());
+            fault.get_or_insert(error);
+        }
         let says = matches!(
             event.what.of(),
             Some(
@@ -151,19 +262,35 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                     | Decision::SourceLeft { .. }
             )
         );
-        match (line, args.json) {
-            (_, true) => crate::shell::say(&serde_json::to_string(event).unwrap_or_default()),
-            (Some(line), _) if looked_at => crate::shell::look(&line),
-            _ if says => crate::shell::log_event(&roles::told(&event.what).text),
-            _ => {}
+        let log = || crate::shell::log_event(&roles::told(&event.what).text);
+        match &mut screen {
+            _ if args.json => crate::shell::say(&receiving.json(event).unwrap_or_default()),
+            Some(screen) => {
+                if says {
+                    screen.above(log);
+                }
+                // Counts come each second.
+                if event.what.of().is_some_and(is_progress) {
+                    screen.show(&receiving.screen());
+                }
+            }
+            None if says => log(),
+            None => {}
         }
         args.once && receiving.streams() > 0
     })?;
+    drop(screen);
     if !args.json && receiving.streams() > 0 {
         crate::shell::say_text(&receiving.lines(), false);
     }
+    if let Some((unauthentic, replayed)) = dropped.map(|dropped| dropped()).filter(|counts| *counts != (0, 0))
+    {
+        crate::shell::note(&format!(
+            "SRTP dropped {unauthentic} packets without the key and {replayed} that had come before"
+        ));
+    }
     written?;
-    if let Some(error) = (viewed.fault)() {
+    if let Some(error) = fault.or_else(&viewed.fault) {
         return Err(error);
     }
     // A signal is the normal end of a server, but interrupts a wait for one stream (`--once`).

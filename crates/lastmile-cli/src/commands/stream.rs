@@ -9,20 +9,25 @@ use clap::ValueEnum;
 use lastmile::control::Composition;
 use lastmile::endpoint::AnyEndpoint;
 use lastmile::endpoint::stream::source::{SOURCES, read_sizes};
-use lastmile::endpoint::stream::{ControlConfig, Retransmission, SenderConfig, SenderRate, SourceConfig};
+use lastmile::endpoint::stream::{
+    ControlConfig, Decision, Retransmission, SenderConfig, SenderRate, SourceConfig,
+};
 use lastmile::node::Ecn;
 use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::MAX_SCHEME_NAME;
+use lastmile::wire::sdes::MasterKey;
 use lastmile_net::recording::Header;
 
 use crate::files::live::LiveArgs;
+use crate::roles::stream::secure::{Dropped, SecurityArgs, guard};
 use crate::roles::stream::video::{Size, VideoName};
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_numbers, resolve_at};
-use crate::shell::options::{seconds, share};
+use crate::shell::options::{of_use, seconds, share};
+use crate::shell::screen::Screen;
 use crate::shell::signals;
 
 /// Default of --max: enough for a film in full HD, and a slip costs 12.5 MB in the usual 10 s.
@@ -30,9 +35,10 @@ const MAX: Rate = Rate::ip(10_000_000);
 
 /// Send video to HOST, at the rate that a controller finds
 ///
-/// HOST runs `lastmile receive`, or another program that answers RTP with RTCP. Packets are plain RTP (RFC 3550); the receiver's congestion
-/// control feedback (RFC 8888) sets the rate. Without any feedback the stream backs off, and ends after 15 s. SOURCE is real video, coded as
-/// H.264 (RFC 6184): `testsrc`, a moving test pattern, or a file in y4m, over and over. Without it frames have sizes and no content.
+/// HOST runs `lastmile receive`, or another program that answers RTP with RTCP. The receiver's congestion control feedback (RFC 8888) sets
+/// the rate. Without any feedback the stream backs off, and ends after 15 s. SOURCE is real video, coded as H.264 (RFC 6184): `testsrc`, a
+/// moving test pattern, or a file in y4m, over and over; it is sent as SRTP (RFC 3711), with the key that `receive` prints. Without SOURCE
+/// frames have sizes and no content, and are plain RTP (RFC 3550).
 #[derive(clap::Args)]
 #[command(override_usage = "lastmile stream [OPTIONS] [SOURCE] <HOST>")]
 pub(crate) struct Args {
@@ -79,7 +85,7 @@ pub(crate) struct Args {
     /// Size in which real video is sent [default: 640x480, or that of the file]
     #[arg(long, value_name = "WIDTHxHEIGHT", help_heading = "Real video")]
     size: Option<Size>,
-    /// Write the stream's description for players such as ffplay (SDP) to FILE
+    /// Write the stream's description for players such as ffplay (SDP) to FILE, with the key; one is made if none is given
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     sdp: Option<PathBuf>,
     /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace` [default: `cbr` at a fixed rate, `on-demand`
@@ -101,6 +107,8 @@ pub(crate) struct Args {
     /// ECN codepoint of media packets
     #[arg(long, value_enum, default_value_t = EcnArg::NotEct)]
     ecn: EcnArg,
+    #[command(flatten)]
+    security: SecurityArgs,
     #[command(flatten)]
     socket: SocketArgs,
     #[command(flatten)]
@@ -215,21 +223,18 @@ impl Args {
         if let Some(rate) = self.frame_rate.filter(|rate| !(0.1..=1_000.0).contains(rate)) {
             return wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"));
         }
-        if !(SMALLEST..=9_000).contains(&self.packet_size.0) {
-            return wrong(format!("--packet-size must be {SMALLEST} to 9000, not {}", self.packet_size.0));
-        }
-        Ok(())
+        self.check_size(None)
     }
-}
 
-/// Refuses a time in which no lost packet can be asked for.
-pub(super) fn of_use(option: &str, within: Span) -> anyhow::Result<()> {
-    let shortest = Retransmission::SHORTEST;
-    if within >= shortest {
-        return Ok(());
+    /// Refuses packets that hold nothing, or that no path takes.
+    fn check_size(&self, key: Option<&MasterKey>) -> anyhow::Result<()> {
+        let smallest = SMALLEST + key.map_or(0, |key| key.suite().expansion().rtp.0);
+        if (smallest..=9_000).contains(&self.packet_size.0) {
+            return Ok(());
+        }
+        Err(Exit::Usage
+            .blame(anyhow!("--packet-size must be {smallest} to 9000, not {}", self.packet_size.0)))
     }
-    let why = "a packet is asked for 10 ms after a later one came";
-    Err(Exit::Usage.blame(anyhow!("{option} must be {shortest} at least, not {within}: {why}")))
 }
 
 /// Pictures and the size in which they are sent.
@@ -270,11 +275,18 @@ type Made = (Header, AnyEndpoint, Failed);
 
 /// The sender of real video.
 #[cfg(feature = "video")]
-fn video_endpoint(args: &Args, config: SenderConfig, (pictures, size): Prepared) -> anyhow::Result<Made> {
+fn video_endpoint(
+    args: &Args,
+    config: SenderConfig,
+    (pictures, size): Prepared,
+    key: Option<MasterKey>,
+) -> anyhow::Result<Made> {
     let (source, description) = stream::video::source(pictures, size, &config)?;
     if let Some(file) = &args.sdp {
-        let text = description.to_string();
-        crate::shell::replace::replace(file, |out| Ok(std::io::Write::write_all(out, text.as_bytes())?))?;
+        let text = lastmile::wire::sdp::Video { key, ..description }.to_string();
+        crate::shell::replace::replace_secret(file, |out| {
+            Ok(std::io::Write::write_all(out, text.as_bytes())?)
+        })?;
     }
     let (error, name) = (source.error(), args.places[0].clone());
     let (header, endpoint) = stream::video_sender(config, Box::new(source))?;
@@ -283,14 +295,19 @@ fn video_endpoint(args: &Args, config: SenderConfig, (pictures, size): Prepared)
 }
 
 #[cfg(not(feature = "video"))]
-fn video_endpoint(_: &Args, _: SenderConfig, video: Prepared) -> anyhow::Result<Made> {
+fn video_endpoint(_: &Args, _: SenderConfig, video: Prepared, _: Option<MasterKey>) -> anyhow::Result<Made> {
     match video {}
 }
 
 /// The sender.
-fn endpoint(args: &Args, config: SenderConfig, video: Option<Prepared>) -> anyhow::Result<Made> {
+fn endpoint(
+    args: &Args,
+    config: SenderConfig,
+    video: Option<Prepared>,
+    key: Option<MasterKey>,
+) -> anyhow::Result<Made> {
     if let Some(video) = video {
-        return video_endpoint(args, config, video);
+        return video_endpoint(args, config, video, key);
     }
     let (header, endpoint) = stream::sender(config)?;
     Ok((header, endpoint, Box::new(|| None)))
@@ -300,6 +317,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.check()?;
     let rate = args.rate()?;
     let (video, host) = args.places()?;
+    let key = args.security.of_sender(video.is_some(), args.sdp.is_some())?;
+    args.check_size(key.as_ref())?;
     let video = video.map(|video| prepare(&args, &video)).transpose()?;
     let peer = resolve_at(host, args.port, MEDIA_PORT, args.socket.bind)?;
     if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
@@ -325,6 +344,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             share: args.retransmit_share,
         }),
         circuit_breakers: !args.no_circuit_breakers,
+        expansion: key.as_ref().map(|key| key.suite().expansion()).unwrap_or_default(),
         ..SenderConfig::new(peer, ssrc, rate)
     };
     if !config.is_possible() {
@@ -340,21 +360,31 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ));
     }
     let mut sending = Sending::new(&config);
-    let (header, endpoint, failed) = endpoint(&args, config, video)?;
-    let looked_at = crate::shell::is_looked_at(args.json);
+    sending.srtp = key.as_ref().map(|key| key.suite().name());
+    let (header, endpoint, failed) = endpoint(&args, config, video, key.clone())?;
+    let dropped = key.map(|key| guard(&mut driver, key, "answers")).transpose()?;
+    let mut screen = Screen::new(args.json);
     let live = args.live.open(header, endpoint)?;
     let mut fault = None;
     let written = live.run(&mut driver, args.max_seconds.map(Duration::from_secs_f64), |event| {
-        if let Some(line) = sending.take(event).filter(|_| looked_at) {
-            crate::shell::look(&line);
+        let line = sending.take(event);
+        if let Some(screen) = &mut screen {
+            if let Some(line) = line {
+                screen.above(|| crate::shell::look(&line));
+            }
+            if matches!(event.what.of(), Some(Decision::MediaProgress { .. })) {
+                screen.show(&sending.screen());
+            }
         }
         fault = fault.take().or_else(&failed);
         fault.is_some()
     })?;
+    drop(screen);
     if let Some(error) = fault {
         return Err(error);
     }
     let interrupted = signals::stopped();
+    sending.dropped(dropped.as_ref().map(|dropped: &Dropped| dropped()));
     if args.json {
         crate::shell::json(&sending)?;
     } else if let Some(why) = sending.failed() {

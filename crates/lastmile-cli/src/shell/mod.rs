@@ -11,6 +11,7 @@ pub(crate) mod replace;
 mod say;
 #[cfg(feature = "study")]
 pub(crate) mod scenarios;
+pub(crate) mod screen;
 #[cfg(feature = "study")]
 pub(crate) mod shard;
 pub(crate) mod signals;

@@ -99,14 +99,13 @@ fn unbound(error: &io::Error, port: u16) -> &'static str {
     }
 }
 
-/// The key in a file: its bytes without the line end that an editor leaves behind the last line. A note says so, and another one
-/// that others on this machine may read or change the key.
-pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
+/// The bytes of a file with a key; a note says that others on this machine may read or change it.
+pub(crate) fn read_secret(path: &Path) -> anyhow::Result<Vec<u8>> {
     let name = path.display();
     let read = || Ok((fs::read(path)?, fs::metadata(path)?.permissions().mode()));
     let read: std::io::Result<_> = read();
     let read = read.with_context(|| format!("cannot read the key file {name}"));
-    let (mut bytes, mode) = read.map_err(|error| Exit::Usage.blame(error))?;
+    let (bytes, mode) = read.map_err(|error| Exit::Usage.blame(error))?;
     let may = match (mode & 0o044 != 0, mode & 0o022 != 0) {
         (false, false) => None,
         (true, false) => Some("read"),
@@ -116,6 +115,13 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
     if let Some(may) = may {
         crate::shell::note(&format!("others on this machine may {may} the key in {name}: chmod 600 {name}"));
     }
+    Ok(bytes)
+}
+
+/// The key in a file: its bytes without the line end that an editor leaves behind the last line, which a note says.
+pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
+    let name = path.display();
+    let mut bytes = read_secret(path)?;
     if bytes.pop_if(|last| *last == b'\n').is_some() {
         bytes.pop_if(|last| *last == b'\r');
         crate::shell::note(&format!("the line end behind the last line of {name} is not part of the key"));

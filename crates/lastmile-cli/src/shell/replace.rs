@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -63,10 +64,29 @@ pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    replace_as(path, 0o666, write)
+}
+
+/// The same with a file that only its owner may read.
+#[cfg(feature = "video")]
+pub(crate) fn replace_secret(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    replace_as(path, 0o600, write)
+}
+
+fn replace_as(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let special = is_special(path);
     let beside = if special { path.to_owned() } else { beside(path) };
-    let opened = if special { File::create(&beside) } else { File::create_new(&beside) };
+    let mut options = File::options();
+    let opened =
+        options.write(true).create(special).create_new(!special).truncate(special).mode(mode).open(&beside);
     let mut file = BufWriter::new(opened.with_context(cannot)?);
     let done = write(&mut file).and_then(|()| {
         file.flush()?;

@@ -22,6 +22,8 @@ mod streams;
 mod traffic;
 #[cfg(feature = "video")]
 mod video;
+#[cfg(feature = "video")]
+mod video_faults;
 
 use std::net::UdpSocket;
 

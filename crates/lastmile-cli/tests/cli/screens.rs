@@ -152,7 +152,17 @@ fn an_engineer_streams_between_two_machines() {
     let receive = format!("{} {port}", command("lastmile receive"));
     let receiver = Terminal::type_in(&scratch.0, &receive);
     begun();
-    let wanted = ["second  target", "Mbit/s", "rate: ", "packets: ", "round trip: ", "jitter: ", "cost: "];
+    let wanted = [
+        "rate: target ",
+        " received",
+        "lost: ",
+        "Mbit/s",
+        "rate: ",
+        "packets: ",
+        "round trip: ",
+        "jitter: ",
+        "cost: ",
+    ];
     shows(&scratch, "lastmile stream host-b", &format!("{port} --seconds 2"), &wanted);
     let text = receiver.ended(&receive);
     assert!(text.contains("stream from 127.0.0.1") && text.contains("ended by its sender"), "{text}");

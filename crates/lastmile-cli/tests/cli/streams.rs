@@ -21,34 +21,59 @@ pub(super) struct Receiver {
     child: Child,
     out: BufReader<std::process::ChildStdout>,
     pub(super) address: String,
+    /// Key of SRTP that it made.
+    pub(super) key: Option<String>,
 }
 
 impl Receiver {
     pub(super) fn start(options: &[&str]) -> Receiver {
-        let mut receiver = Receiver::at("127.0.0.1:0", options);
+        Receiver::bound("127.0.0.1", options)
+    }
+
+    /// The same on a free port of that address.
+    pub(super) fn bound(address: &str, options: &[&str]) -> Receiver {
+        let mut receiver = Receiver::at(&format!("{address}:0"), options);
         let mut line = String::new();
         receiver.out.read_line(&mut line).expect("its first line");
-        let address = line.split([' ', ';']).find(|word| word.starts_with("127.0.0.1:"));
+        let address = line
+            .split([' ', ';'])
+            .find(|word| word.trim_start_matches('[').starts_with(address) && word.contains(':'));
         receiver.address = address.unwrap_or_else(|| panic!("no address in {line:?}")).to_owned();
+        if line.ends_with("with:\n") {
+            let mut line = String::new();
+            receiver.out.read_line(&mut line).expect("the sender's line");
+            let key = line.strip_prefix("LASTMILE_SRTP_KEY=").and_then(|rest| rest.split(' ').next());
+            receiver.key = key.map(str::to_owned);
+        }
         receiver
     }
 
+    /// Its process.
+    pub(super) fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
     /// At that port, whether or not it is there yet.
-    fn at(address: &str, options: &[&str]) -> Receiver {
-        let port = address.rsplit(':').next().expect("a port");
-        let mut child = Command::new(PROGRAM)
-            .args(["receive", "--bind", "127.0.0.1", "--port", port])
+    pub(super) fn at(address: &str, options: &[&str]) -> Receiver {
+        Receiver::by(&mut Command::new(PROGRAM), address, options)
+    }
+
+    /// The same, started by that command.
+    pub(super) fn by(command: &mut Command, address: &str, options: &[&str]) -> Receiver {
+        let (host, port) = address.rsplit_once(':').expect("a port");
+        let mut child = command
+            .args(["receive", "--bind", host, "--port", port])
             .args(options)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the receiver starts");
         let out = BufReader::new(child.stdout.take().expect("piped"));
-        Receiver { child, out, address: address.to_owned() }
+        Receiver { child, out, address: address.to_owned(), key: None }
     }
 
     pub(super) fn interrupt(&self) {
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
+        kill(self.id(), Signal::SIGINT).unwrap();
     }
 
     /// Its exit code and its output since it began.
@@ -56,6 +81,38 @@ impl Receiver {
         let code = self.child.wait().unwrap().code();
         let mut text = String::new();
         self.out.read_to_string(&mut text).unwrap();
+        (code, text)
+    }
+}
+
+#[cfg(feature = "video")]
+impl Receiver {
+    /// A stream to it, with its key.
+    pub(super) fn stream(&self, source: &str, options: &[&str]) -> Ended {
+        let mut command = Command::new(PROGRAM);
+        command.args(["stream", source, &self.address]).args(options);
+        run(command.envs(self.key.as_ref().map(|key| ("LASTMILE_SRTP_KEY", key))))
+    }
+
+    /// The key in its note on standard error.
+    pub(super) fn noted_key(&mut self) -> Option<String> {
+        let mut line = String::new();
+        BufReader::new(self.child.stderr.as_mut().expect("piped")).read_line(&mut line).expect("a note");
+        let key = line.split_once("LASTMILE_SRTP_KEY=").and_then(|(_, rest)| rest.split(' ').next());
+        key.map(str::to_owned)
+    }
+
+    /// Waits for its first line, when it listens.
+    pub(super) fn listens(&mut self) {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("its first line");
+    }
+
+    /// Its exit code and what it said on standard error.
+    pub(super) fn told(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().unwrap().code();
+        let mut text = String::new();
+        self.child.stderr.take().expect("piped").read_to_string(&mut text).unwrap();
         (code, text)
     }
 }
@@ -72,8 +129,8 @@ pub(super) fn stream(to: &str, options: &[&str]) -> Ended {
 }
 
 const KEYS: &str = "peer control rate_bps target_bps sent_bps received_bps layer packets acknowledged unaccounted lost loss lost_congestion \
-                    lost_wireless lost_late scheme_heeded marked frames frames_dropped capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
-                    bytes media_bytes report_bytes bytes_received feedback_packets impossible_reports ended refused";
+                    lost_wireless lost_late scheme_heeded marked frames frames_dropped frame_rate capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
+                    bytes media_bytes report_bytes bytes_received feedback_packets impossible_reports srtp unauthentic replayed ended refused";
 
 #[test]
 fn a_fixed_rate_arrives_and_both_ends_say_so() {

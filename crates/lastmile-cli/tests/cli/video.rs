@@ -1,11 +1,15 @@
 //! Real video: `lastmile stream SOURCE HOST` to `lastmile receive --output`, and what cannot be sent or written.
 
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
 use super::streams::{Receiver, stream};
-use super::{USAGE, closed_port};
+use super::{PEER, USAGE, closed_port};
 use crate::common::{Scratch, lastmile, read};
 
 /// The number before or after a word in a text.
-fn number(text: &str, before: &str) -> f64 {
+pub(super) fn number(text: &str, before: &str) -> f64 {
     let rest = text.split_once(before).unwrap_or_else(|| panic!("{before:?} in {text}")).1;
     let digits = rest.split(|sign: char| !sign.is_ascii_digit() && sign != '.').find(|part| !part.is_empty());
     digits
@@ -20,8 +24,9 @@ fn the_test_pattern_arrives_in_pictures_that_can_be_compared() {
     let receiver =
         Receiver::start(&["--once", "--output", &pictures, "--reference", "testsrc", "--record", &record]);
     let options = ["--size", "160x120", "--seconds", "3", "--max", "1 Mbit/s", "--sdp", &sdp, "--json"];
-    let ended = stream("testsrc", &[&[&receiver.address[..]][..], &options].concat());
+    let ended = receiver.stream("testsrc", &options);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    let receiver_key = receiver.key.clone().unwrap();
     let json = ended.json();
     let frames = json["frames"].as_u64().unwrap();
     assert!((85..=91).contains(&frames) && json["sent_bps"].as_f64().unwrap() > 200e3, "{json:#}");
@@ -41,6 +46,13 @@ fn the_test_pattern_arrives_in_pictures_that_can_be_compared() {
     );
     let description = read(&sdp);
     assert!(description.contains("a=rtpmap:96 H264/90000") && description.contains("sprop-parameter-sets="));
+    // It has the key, and nobody else may read it.
+    assert!(
+        description.contains(&format!("AES_CM_128_HMAC_SHA1_80 inline:{}", receiver_key)),
+        "{description}"
+    );
+    assert_eq!(std::fs::metadata(&sdp).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!((&json["srtp"], &json["unauthentic"]), (&"AES_CM_128_HMAC_SHA1_80".into(), &0.into()));
     // Its recording needs no pictures.
     let replayed = lastmile(&["replay", &record]);
     assert!(replayed.code == Some(0) && replayed.stdout.contains("all as recorded"), "{replayed:?}");
@@ -56,8 +68,7 @@ fn a_file_is_sent_over_and_over_and_kept_as_it_came() {
     }
     let (file, kept) = (scratch.file("in.y4m", &y4m), scratch.path("out.h264"));
     let receiver = Receiver::start(&["--once", "--output", &kept, "--reference", &file]);
-    let options = [&receiver.address[..], "--seconds", "1", "--rate", "2 Mbit/s", "--json"];
-    let ended = stream(&file, &options);
+    let ended = receiver.stream(&file, &["--seconds", "1", "--rate", "2 Mbit/s", "--json"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!((24..=26).contains(&ended.json()["frames"].as_u64().unwrap()), "{ended:?}");
     let (code, text) = receiver.ended();
@@ -71,7 +82,7 @@ fn what_cannot_be_sent_says_why() {
     let scratch = Scratch::new("video-refused");
     let to = closed_port();
     let refused = |source: &str, options: &[&str], said: &[&str]| {
-        stream(source, &[&[&to[..]][..], options].concat()).is_error(USAGE, said);
+        stream(source, &[&[&to[..], "--plain"][..], options].concat()).is_error(USAGE, said);
     };
     refused(&scratch.file("odd.y4m", "YUV4MPEG2 W63 H48 F25:1\n"), &[], &["odd.y4m", "63x48", "even"]);
     refused(&scratch.file("not.y4m", "RIFF....AVI \n"), &[], &["does not begin with YUV4MPEG2"]);
@@ -81,6 +92,14 @@ fn what_cannot_be_sent_says_why() {
     refused("testsrc", &["--source", "cbr"], &["leave out --source"]);
     refused("testsrc", &["--packet-size", "100 B"], &["--packet-size", "150"]);
     refused("testsrc", &["--record", &scratch.path("sent.jsonl")], &["--record", "at the receiver"]);
+    stream("testsrc", &[&to])
+        .is_error(USAGE, &["real video is sent as SRTP", "--plain", "LASTMILE_SRTP_KEY"]);
+    stream(&to, &["--gcm"]).is_error(USAGE, &["--gcm", "--sdp"]);
+    let bad = scratch.file("bad.key", "too short");
+    std::fs::set_permissions(&bad, std::fs::Permissions::from_mode(0o600)).unwrap();
+    stream("testsrc", &[&to, "--key-file", &bad]).is_error(USAGE, &["bad.key", "base64 of 30 bytes"]);
+    stream("testsrc", &[&to, "--key-file", &scratch.path("no.key")])
+        .is_error(USAGE, &["no.key", "No such file"]);
     stream(&to, &["--size", "64x48"]).is_error(USAGE, &["--size is for real video"]);
     let receive =
         |options: &[&str]| lastmile(&[&["receive", "--bind", "127.0.0.1", "--port", "0"], options].concat());
@@ -98,9 +117,94 @@ fn a_file_that_breaks_off_ends_the_stream() {
     y4m.extend(b"FRAME\n12345");
     let file = scratch.file("cut.y4m", &y4m);
     let receiver = Receiver::start(&[]);
-    let ended = stream(&file, &[&receiver.address, "--seconds", "20", "--rate", "1 Mbit/s"]);
+    let ended = receiver.stream(&file, &["--plain", "--seconds", "20", "--rate", "1 Mbit/s"]);
     ended.is_error(USAGE, &["cut.y4m", "ends within picture 1"]);
     assert!(ended.after.as_secs() < 5, "{ended:?}");
     receiver.interrupt();
     receiver.ended();
+}
+
+#[test]
+fn the_wrong_key_is_told_at_both_ends() {
+    let scratch = Scratch::new("video-key");
+    for gcm in [&[][..], &["--gcm"]] {
+        let mut receiver = Receiver::start(&[&["--output", &scratch.path("out.y4m")][..], gcm].concat());
+        // One sign is another one.
+        let mut key = receiver.key.clone().unwrap();
+        key.replace_range(..1, if key.starts_with('A') { "B" } else { "A" });
+        receiver.key = Some(key);
+        let options = ["--size", "64x48", "--rate", "100 kbit/s", "--max-seconds", "1"];
+        receiver
+            .stream("testsrc", &options)
+            .is_error(PEER, &["does not answer", "it has another key of SRTP"]);
+        receiver.interrupt();
+        let (code, told) = receiver.told();
+        assert_eq!(code, Some(0), "{told}");
+        assert_eq!(told.matches("do not have the key of SRTP").count(), 1, "{told}");
+        assert!(
+            told.contains("SRTP dropped") && told.contains("packets without the key and 0 that"),
+            "{told}"
+        );
+    }
+}
+
+/// Neither end takes the other's plain RTP.
+#[test]
+fn plain_rtp_is_not_taken_where_srtp_is_asked_for() {
+    let scratch = Scratch::new("video-plain");
+    let receiver = Receiver::start(&["--output", &scratch.path("out.y4m")]);
+    let options = ["--plain", "--size", "64x48", "--rate", "100 kbit/s", "--max-seconds", "1"];
+    receiver.stream("testsrc", &options).is_error(PEER, &["does not answer"]);
+    receiver.interrupt();
+    let (code, told) = receiver.told();
+    assert!(code == Some(0) && told.contains("sends plain RTP"), "{told}");
+}
+
+#[test]
+fn video_goes_over_ipv6_with_gcm() {
+    let scratch = Scratch::new("video-ipv6");
+    let receiver = Receiver::bound("::1", &["--once", "--gcm", "--reference", "testsrc"]);
+    let events = scratch.path("events.jsonl");
+    let options = ["--size", "160x120", "--seconds", "2", "--max", "1 Mbit/s", "--json", "--events", &events];
+    let ended = receiver.stream("testsrc", &options);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    assert_eq!((&json["srtp"], &json["replayed"]), (&"AEAD_AES_128_GCM".into(), &0.into()));
+    assert!(json["peer"].as_str().unwrap().starts_with("[::1]:"));
+    let (code, text) = receiver.ended();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(code == Some(0) && number(&text, "video:") > 40.0 && number(&text, "SSIM") > 0.8, "{text}");
+}
+
+#[test]
+fn events_of_frames_have_their_rate_and_quality() {
+    let mut receiver = Receiver::at(&closed_port(), &["--once", "--json", "--reference", "testsrc"]);
+    receiver.key = receiver.noted_key();
+    let options = ["--size", "160x120", "--seconds", "3", "--max", "1 Mbit/s", "--json"];
+    let ended = receiver.stream("testsrc", &options);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!((ended.json()["frame_rate"].as_f64().unwrap() - 30.0).abs() < 2.0, "{ended:?}");
+    let (code, text) = receiver.ended();
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let viewed: Vec<_> = events.filter(|event| event["event"] == "frames-viewed").collect();
+    let last = viewed.last().unwrap_or_else(|| panic!("{code:?} {text}"));
+    let number = |key: &str| last[key].as_f64().unwrap_or_else(|| panic!("{key}: {last:#}"));
+    assert!(number("psnr_db") > 28.0 && number("ssim") > 0.8 && number("frame_rate") > 20.0, "{last:#}");
+    assert!(last["viewed"]["freezes"].is_u64() && last["viewed"]["late"].is_u64(), "{last:#}");
+}
+
+/// What a stream's sender is to be told of `receive --sdp`, and what cannot be received.
+#[test]
+fn descriptions_that_cannot_be_received_say_why() {
+    let scratch = Scratch::new("video-sdp");
+    let text = "v=0\nc=IN IP4 127.0.0.1\nm=video 5004 RTP/AVP 100\na=rtpmap:100 H264/90000\na=fmtp:100 packetization-mode=1\n";
+    let refused = |text: &str, said: &[&str]| {
+        let file = scratch.file("stream.sdp", text);
+        lastmile(&["receive", "--bind", "127.0.0.1", "--sdp", &file]).is_error(USAGE, said);
+    };
+    refused("hello", &["stream.sdp", "must begin with v=0"]);
+    refused(&text.replace("H264", "VP8"), &["no video"]);
+    refused(&text.replace("mode=1", "mode=2"), &["interleaved"]);
+    refused(&text.replace("127.0.0.1", "224.2.1.1/127"), &["group of hosts"]);
+    refused(&text.replace("RTP/AVP", "RTP/SAVP"), &["without an a=crypto line that can be used"]);
 }

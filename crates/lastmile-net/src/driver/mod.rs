@@ -34,6 +34,15 @@ pub struct DriverConfig {
     pub started: Option<u64>,
 }
 
+/// Protection of packets between a node and its sockets, such as SRTP.
+pub trait Guard: Send {
+    /// A payload as it leaves; `None` if it must not.
+    fn seal(&mut self, payload: &[u8]) -> Option<Vec<u8>>;
+
+    /// A payload that came from there, for the node; `None` if it is to be dropped.
+    fn open(&mut self, from: SocketAddr, payload: &[u8]) -> Option<Vec<u8>>;
+}
+
 /// Longest wait for a packet's stamp, ns. A packet that stands in this host's own queue for longer is told as sent.
 const STAMP_WAIT_NS: u64 = 200_000_000;
 /// Time from the queue's entry to the device from which a packet counts as held up in the queue, ns. The way through
@@ -56,6 +65,7 @@ pub struct Driver {
     due: bool,
     wake: Option<Time>,
     events: u64,
+    guard: Option<Box<dyn Guard>>,
 }
 
 impl Driver {
@@ -87,7 +97,13 @@ impl Driver {
             due: false,
             wake: None,
             events: 0,
+            guard: None,
         })
+    }
+
+    /// Has all packets from now on pass a guard. One that it does not seal is lost to the node.
+    pub fn guard(&mut self, guard: Box<dyn Guard>) {
+        self.guard = Some(guard);
     }
 
     /// When the run started, in wall time: endpoints stamp their packets by it.
@@ -188,7 +204,15 @@ impl Driver {
         node.handle(now, input);
         loop {
             match node.poll(now) {
-                Output::Transmit(transmit) => {
+                Output::Transmit(mut transmit) => {
+                    if let (Some(guard), Payload::Udp(bytes)) =
+                        (&mut self.guard, &mut transmit.datagram.payload)
+                    {
+                        match guard.seal(bytes) {
+                            Some(sealed) => *bytes = sealed,
+                            None => continue,
+                        }
+                    }
                     if transmit.id != TransmitId::UNTRACKED {
                         self.awaited.insert(transmit.id.0);
                     }
@@ -248,6 +272,13 @@ impl Driver {
         self.tell_step(node, on_event);
         let now = self.now();
         for received in batch.iter().take(n) {
+            let payload = match &mut self.guard {
+                None => received.payload.to_vec(),
+                Some(guard) => match guard.open(received.from, received.payload) {
+                    Some(opened) => opened,
+                    None => continue,
+                },
+            };
             let datagram = Datagram {
                 from: received.from,
                 to: SocketAddr::new(received.to.unwrap_or(local.ip()), local.port()),
@@ -255,7 +286,7 @@ impl Driver {
                 ecn: Ecn::from_bits(received.ecn),
                 dscp: received.dscp,
                 hop_limit: received.hop_limit.unwrap_or(0),
-                payload: Payload::Udp(received.payload.to_vec()),
+                payload: Payload::Udp(payload),
             };
             let at = received.at.map_or(now, |at| self.time(at)).min(now);
             self.tell(now, Input::Datagram { port, at, datagram }, node, on_event);

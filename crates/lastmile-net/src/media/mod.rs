@@ -14,7 +14,7 @@ pub use pattern::TestPattern;
 pub use scale::scaled;
 pub use source::{SourceError, VideoSource};
 pub use viewer::{Output, Reference, Seen, SharedSeen, Viewer};
-pub use y4m::{Y4mReader, Y4mWriter};
+pub use y4m::{Y4mReader, Y4mWriter, trim};
 
 use std::io;
 

@@ -42,8 +42,10 @@ pub struct Seen {
     pub size: Option<(usize, usize)>,
     /// Pictures compared, the sum of their mean squared errors of Y, and of their SSIM of Y.
     compared: (u64, f64, f64),
-    /// The fault of a file: then no more is written, or compared.
+    /// The fault of the file of what was received: then no more is written.
     pub error: Option<MediaError>,
+    /// The fault of the originals: then no more is compared.
+    pub reference_error: Option<MediaError>,
 }
 
 impl Seen {
@@ -95,6 +97,17 @@ impl Viewer {
     ) -> Viewer {
         let seen = SharedSeen::default();
         Viewer { decoder, output, reference, frame_rate, following: None, written: None, began: None, seen }
+    }
+
+    /// Takes parameter sets that are known before the stream.
+    pub fn learn(&mut self, parameter_sets: &[u8]) {
+        // They give no picture, and a decoder that refuses them may still get others.
+        let _ = self.decoder.decode(parameter_sets);
+        if let Some(Output::H264(out)) = &mut self.output
+            && let Err(error) = out.write_all(parameter_sets)
+        {
+            self.failed(error.into());
+        }
     }
 
     /// Its counts and quality, to be looked at while it is used.
@@ -155,8 +168,10 @@ impl Viewer {
 
     fn view(&mut self, now: Time, frame: &PlayedFrame) -> Result<(), MediaError> {
         let unit = &frame.unit;
-        if let Some(Output::H264(out)) = &mut self.output {
-            out.write_all(&unit.bytes)?;
+        if let Some(Output::H264(out)) = &mut self.output
+            && let Err(error) = out.write_all(&unit.bytes)
+        {
+            self.failed(error.into());
         }
         let Ok(Some(picture)) = self.decoder.decode(&unit.bytes) else {
             self.seen.lock().undecodable += 1;
@@ -169,12 +184,16 @@ impl Viewer {
             let mut seen = self.seen.lock();
             (seen.pictures, seen.size) = (seen.pictures + 1, Some(picture.size()));
         }
-        self.write_picture(now, unit.timestamp, &picture)?;
-        self.compare(unit.timestamp, &picture)
+        let written = self.write_picture(now, unit.timestamp, &picture);
+        if let Err(error) = self.compare(unit.timestamp, &picture) {
+            self.reference = None;
+            self.seen.lock().reference_error.get_or_insert(error);
+        }
+        written
     }
 
     fn failed(&mut self, error: MediaError) {
-        (self.output, self.reference) = (None, None);
+        self.output = None;
         self.seen.lock().error.get_or_insert(error);
     }
 }
@@ -310,7 +329,26 @@ mod tests {
         let seen = viewer.seen();
         (0..3).for_each(|number| viewer.frame(at(number.into()), 1, &frame(number, 10)));
         assert!(matches!(seen.lock().error, Some(MediaError::Io(_))));
-        assert_eq!(seen.lock().pictures, 2);
+        assert_eq!(seen.lock().pictures, 3);
+    }
+
+    /// Its second picture is cut.
+    #[test]
+    fn originals_that_break_off_do_not_end_the_file() {
+        let mut originals = b"YUV4MPEG2 W32 H16 F30:1\nFRAME\n".to_vec();
+        originals.resize(originals.len() + 32 * 16 * 3 / 2, 0);
+        originals.extend(b"FRAME\n123");
+        let reference = crate::media::Y4mReader::new(std::io::Cursor::new(originals)).unwrap();
+        let file = Shared::default();
+        let output = Output::Y4m(Y4mWriter::new(Box::new(file.clone()), 30.0));
+        let reference = Some(Reference::Pictures(Box::new(reference)));
+        let mut viewer = Viewer::new(Box::new(Shades), Some(output), reference, 30.0);
+        (0..3).for_each(|number| viewer.frame(at(number.into()), 1, &frame(number, number as u8)));
+        assert_eq!(shades(&file.0.lock().unwrap()), [0, 1, 2]);
+        let seen = viewer.seen();
+        assert!(
+            matches!(seen.lock().reference_error, Some(MediaError::File(_))) && seen.lock().error.is_none()
+        );
     }
 
     #[test]

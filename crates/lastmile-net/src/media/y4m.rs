@@ -36,6 +36,18 @@ impl Y4mReader {
     }
 }
 
+/// Cuts a file that [`Y4mWriter`] could not write to its end behind its last whole picture.
+///
+/// # Errors
+/// It is no y4m file, or cannot be changed.
+pub fn trim(path: &Path) -> Result<(), MediaError> {
+    let Y4mReader { picture, begin, .. } = Y4mReader::open(path)?;
+    let file = File::options().write(true).open(path)?;
+    let size = (FRAME.len() + 1 + picture.samples.len()) as u64;
+    let len = file.metadata()?.len();
+    Ok(file.set_len(len - (len - begin) % size)?)
+}
+
 fn bad(why: impl Into<String>) -> MediaError {
     MediaError::File(why.into())
 }
@@ -222,6 +234,21 @@ mod tests {
         assert!(said(b"YUV4MPEG2 W320 H240 It\n", 0).contains("interlaced"));
         assert!(said(&whole[..whole.len() - 1], 1).contains("ends within picture 1"));
         assert!(said(&[&whole[..], b"XRAME\n"].concat(), 2).contains("picture 2 does not begin with FRAME"));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_readable_again() {
+        let path = std::env::temp_dir().join(format!("lastmile-trim-{}.y4m", std::process::id()));
+        let whole = file(3);
+        for cut in [1, 300, 768 + 6, 768 + 7] {
+            std::fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+            trim(&path).unwrap();
+            let pictures = 3 - cut.div_ceil(768 + 6) as u64;
+            assert_eq!(std::fs::read(&path).unwrap(), file(pictures), "{cut}");
+        }
+        std::fs::write(&path, &whole[..5]).unwrap();
+        assert!(trim(&path).is_err());
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -25,6 +25,7 @@
 //! | requests for key frames | RFC 4585, 6.3.1; RFC 5104, 4.3.1 |
 //! | H.264 in RTP packets | RFC 6184, 5 to 7, [`h264`] |
 //! | descriptions of a video for players | RFC 4566, 5 and 9; RFC 6184, 8.2, [`sdp`] |
+//! | keys of SRTP in them | RFC 4568, 5 and 6; RFC 7714, 14.2, [`sdes`] |
 //! | control connection and datagrams of iperf3 | its sources, [`iperf3`] |
 //! | generated traffic and its sink | ours, [`traffic`] |
 //!
@@ -58,6 +59,7 @@
 //! ```
 
 mod auth;
+mod base64;
 mod build;
 mod ccfb;
 mod extended;
@@ -70,6 +72,7 @@ pub mod private;
 mod rtcp;
 mod rtcp_packet;
 mod rtp;
+pub mod sdes;
 pub mod sdp;
 mod stamp;
 mod standard;

@@ -6,7 +6,9 @@
 use core::fmt;
 use core::net::IpAddr;
 
+use super::base64;
 use super::h264::{PICTURE_PARAMETERS, SEQUENCE_PARAMETERS, nal_type, nal_units};
+use super::sdes::{MasterKey, crypto_line, read_crypto};
 
 /// Largest text that is read.
 const MAX_TEXT: usize = 64 << 10;
@@ -39,6 +41,8 @@ pub struct Video {
     pub parameter_sets: Vec<Vec<u8>>,
     /// True if RTP and RTCP share the port (RFC 5761).
     pub rtcp_mux: bool,
+    /// Key of SRTP (RFC 4568); `None` for plain RTP.
+    pub key: Option<MasterKey>,
 }
 
 /// Why a description cannot be used.
@@ -54,6 +58,11 @@ pub enum SdpError {
     /// The video has no address that could be used.
     #[error("the video has no c= line with an address: names are not resolved")]
     NoAddress,
+    /// The video is SRTP, and none of its keys can be used.
+    #[error(
+        "the video is SRTP without an a=crypto line that can be used: AES_CM_128_HMAC_SHA1_80 or AEAD_AES_128_GCM, without a key index"
+    )]
+    NoKey,
     /// A line cannot be read.
     #[error("line {line} of the session description cannot be read")]
     Line {
@@ -79,6 +88,7 @@ impl Video {
             profile_level: None,
             parameter_sets: Vec::new(),
             rtcp_mux: true,
+            key: None,
         }
     }
 
@@ -109,7 +119,7 @@ impl Video {
                 self.profile_level = Some([bytes[1], bytes[2], bytes[3]]);
             } else if name.eq_ignore_ascii_case("sprop-parameter-sets") {
                 let sets = value.split(',').filter(|set| !set.is_empty()).take(MAX_SETS);
-                self.parameter_sets = sets.map(base64).collect::<Option<_>>()?;
+                self.parameter_sets = sets.map(base64::read).collect::<Option<_>>()?;
             }
         }
         Some(())
@@ -123,7 +133,11 @@ impl fmt::Display for Video {
         let family = if address.is_ipv4() { "IP4" } else { "IP6" };
         // The session's number and version (section 5.2): there is one session of one version.
         write!(f, "v=0\r\no=- 1 1 IN {family} {address}\r\ns=lastmile\r\n")?;
-        write!(f, "c=IN {family} {address}\r\nt=0 0\r\nm=video {port} RTP/AVP {payload_type}\r\n")?;
+        let profile = if self.key.is_some() { "SAVPF" } else { "AVP" };
+        write!(f, "c=IN {family} {address}\r\nt=0 0\r\nm=video {port} RTP/{profile} {payload_type}\r\n")?;
+        if let Some(key) = &self.key {
+            write!(f, "{}\r\n", crypto_line(key))?;
+        }
         write!(f, "a=rtpmap:{payload_type} H264/90000\r\n")?;
         write!(f, "a=fmtp:{payload_type} packetization-mode={}", self.mode)?;
         if let Some([profile, constraints, level]) = self.profile_level {
@@ -131,7 +145,7 @@ impl fmt::Display for Video {
         }
         for (index, set) in self.parameter_sets.iter().enumerate() {
             f.write_str(if index == 0 { ";sprop-parameter-sets=" } else { "," })?;
-            write_base64(f, set)?;
+            f.write_str(&base64::write(set))?;
         }
         f.write_str("\r\n")?;
         if self.rtcp_mux { f.write_str("a=rtcp-mux\r\n") } else { Ok(()) }
@@ -153,7 +167,7 @@ impl core::str::FromStr for Video {
         let (mut session, mut own) = (None, None);
         let mut types: Option<Vec<u8>> = None;
         let mut video = Video { rtcp_mux: false, mode: 0, ..Video::new([0, 0, 0, 0].into(), 0, 0) };
-        let (mut mapped, mut media) = (None, false);
+        let (mut mapped, mut media, mut secure) = (None, false, false);
         let mut formats = Vec::new();
         for (line, text) in lines {
             let cannot = SdpError::Line { line };
@@ -166,12 +180,14 @@ impl core::str::FromStr for Video {
                         break;
                     }
                     (own, types, video.rtcp_mux, media) = (None, None, false, true);
+                    video.key = None;
                     formats.clear();
                     let mut words = value.split_ascii_whitespace();
                     let (media, port, profile) = (words.next(), words.next(), words.next());
                     if media == Some("video") && profile.is_some_and(|profile| profile.starts_with("RTP/")) {
                         // A number of ports may follow the first one.
                         let port = port.and_then(|port| port.split('/').next()?.parse().ok());
+                        secure = profile.is_some_and(|profile| profile.starts_with("RTP/SAVP"));
                         video.port = port.ok_or(cannot)?;
                         types = Some(words.map_while(|word| word.parse().ok()).collect());
                     }
@@ -189,6 +205,8 @@ impl core::str::FromStr for Video {
                     let kind = kind.parse().ok().filter(|kind| types.contains(kind));
                     match name {
                         "rtcp-mux" => video.rtcp_mux = true,
+                        // Others may stand beside, the one that is liked best first (RFC 4568, section 5.1).
+                        "crypto" if secure && video.key.is_none() => video.key = read_crypto(value),
                         "rtpmap" if rest.trim().eq_ignore_ascii_case("H264/90000") => {
                             mapped = mapped.or(kind)
                         }
@@ -201,43 +219,15 @@ impl core::str::FromStr for Video {
         }
         video.payload_type = mapped.ok_or(SdpError::NoVideo)?;
         video.address = own.or(session).ok_or(SdpError::NoAddress)?;
+        if secure && video.key.is_none() {
+            return Err(SdpError::NoKey);
+        }
         formats.retain(|(_, kind, _)| *kind == video.payload_type);
         for (line, _, parameters) in formats {
             video.format(parameters).ok_or(SdpError::Line { line })?;
         }
         Ok(video)
     }
-}
-
-/// RFC 4648, section 4.
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn write_base64(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    for group in bytes.chunks(3) {
-        let all =
-            group.iter().fold(0_u32, |all, byte| all << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for index in 0..4 {
-            let sextet = (all >> (18 - 6 * index)) as usize & 63;
-            let digit = if index <= group.len() { ALPHABET[sextet] } else { b'=' };
-            fmt::Write::write_char(f, char::from(digit))?;
-        }
-    }
-    Ok(())
-}
-
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for group in digits.chunks(4) {
-        let mut all = 0_u32;
-        for digit in group {
-            all = all << 6 | ALPHABET.iter().position(|known| known == digit)? as u32;
-        }
-        all <<= 6 * (4 - group.len());
-        // One digit alone is less than a byte.
-        bytes.extend(&all.to_be_bytes()[1..=group.len().checked_sub(1).filter(|bytes| *bytes > 0)?]);
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -286,14 +276,26 @@ mod tests {
         assert!(said(&format!("v=0\n{}", "a".repeat(MAX_TEXT))).contains("bytes"));
     }
 
-    /// RFC 4648, section 10.
+    /// RFC 4568, section 9.1, with the suite of its second line unknown here.
     #[test]
-    fn base64_is_that_of_the_rfc() {
-        for (bytes, text) in [("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(base64(text).as_deref(), Some(bytes.as_bytes()));
-            let set = vec![bytes.as_bytes().to_vec()];
-            let video = Video { parameter_sets: set, ..Video::new([192, 0, 2, 1].into(), 1, 96) };
-            assert!(video.to_string().contains(&format!("sprop-parameter-sets={text}\r\n")));
-        }
+    fn the_first_key_that_can_be_used_is_taken() {
+        let line =
+            "a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz|2^20|1:4";
+        let text = FFMPEG.replace("video 5004 RTP/AVP", "video 5004 RTP/SAVP");
+        let with =
+            |lines: &str| text.replace("a=rtpmap:96", &format!("{lines}\r\na=rtpmap:96")).parse::<Video>();
+        assert_eq!(with(line), Err(SdpError::NoKey));
+        let plain = line.replace("|1:4", "");
+        let gcm = "a=crypto:2 AEAD_AES_128_GCM inline:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGw==";
+        let video = with(&format!("{line}\r\n{plain} FEC_ORDER=FEC_SRTP\r\n{gcm}\r\n{plain}")).unwrap();
+        assert_eq!(video.key.as_ref().unwrap().suite().name(), "AEAD_AES_128_GCM");
+        assert_eq!(with(&plain).unwrap().key.unwrap().to_text(), "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz");
+        assert!(video.to_string().contains("RTP/SAVPF 96\r\na=crypto:1 AEAD_AES_128_GCM inline:AAEC"));
+        assert_eq!(Video { mode: 1, ..video.to_string().parse().unwrap() }.key, video.key);
+        // Plain RTP has no key, whatever its lines say.
+        assert_eq!(
+            FFMPEG.replace("a=fmtp", &format!("{plain}\r\na=fmtp")).parse::<Video>().unwrap().key,
+            None
+        );
     }
 }

@@ -19,6 +19,7 @@ use lastmile::wire::{
 };
 use proptest::prelude::*;
 
+mod faults;
 mod hosting;
 mod receiver;
 mod sender;

@@ -5,21 +5,22 @@ use std::sync::{Arc, Mutex};
 use lastmile::endpoint::stream::source::{Frame, FrameSource};
 use lastmile::endpoint::stream::{FrameSink, PlayedFrame, Viewed};
 use lastmile::wire::h264::{packetize, write_nal_unit};
+use lastmile::wire::sdes::Expansion;
 
 use super::whole::{Came, Path, between};
 use super::*;
 
 /// Frames that a source made and a viewer saw.
 #[derive(Debug, Default)]
-struct Seen {
+pub(super) struct Seen {
     made: Vec<Vec<u8>>,
     skipped: u64,
     keys: u64,
-    shown: Vec<(Time, PlayedFrame)>,
+    pub(super) shown: Vec<(Time, PlayedFrame)>,
     left: u64,
 }
 
-type Shared = Arc<Mutex<Seen>>;
+pub(super) type Shared = Arc<Mutex<Seen>>;
 
 /// Frames of two slices, each a key frame on demand alone, `factor` times as large as the target asks for.
 #[derive(Debug)]
@@ -32,6 +33,14 @@ struct Coded {
 }
 
 const FRAME: Span = Span::from_millis(40);
+
+/// A sender of such frames.
+pub(super) fn coding(config: SenderConfig, seen: &Shared, factor: f64) -> Sender {
+    let setting = config.source_setting();
+    let payload = (setting.packet_size.0 - setting.headers.0) as usize;
+    let source = Coded { seen: Arc::clone(seen), payload, factor, key: true, payloads: Vec::new() };
+    Sender::sourced(config, Box::new(source)).unwrap()
+}
 
 impl FrameSource for Coded {
     fn frame(&mut self, _: Time, target: Rate, _: Bytes) -> Frame {
@@ -70,7 +79,7 @@ impl FrameSource for Coded {
     }
 }
 
-struct Viewer(Shared);
+pub(super) struct Viewer(pub(super) Shared);
 
 impl FrameSink for Viewer {
     fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) {
@@ -86,10 +95,7 @@ const CLEAN: Path = Path { lose: 0, mark: 0, copy: 0, delay: |_| Span::ZERO };
 
 fn played(path: &Path, config: SenderConfig, factor: f64, nack: Option<Span>) -> (Came, Seen, Viewed) {
     let seen = Shared::default();
-    let setting = config.source_setting();
-    let payload = (setting.packet_size.0 - setting.headers.0) as usize;
-    let source = Coded { seen: Arc::clone(&seen), payload, factor, key: true, payloads: Vec::new() };
-    let sender = Sender::sourced(config, Box::new(source)).unwrap();
+    let sender = coding(config, &seen, factor);
     let config = ReceiverConfig { epoch: EPOCH, video: Some(96), nack, ..ReceiverConfig::new(8) };
     let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
     let came = between(path, sender, receiver);
@@ -102,7 +108,7 @@ fn played(path: &Path, config: SenderConfig, factor: f64, nack: Option<Span>) ->
     (came, Arc::into_inner(seen).unwrap().into_inner().unwrap(), viewed)
 }
 
-fn controlled(control: &str) -> SenderConfig {
+pub(super) fn controlled(control: &str) -> SenderConfig {
     let config = ControlConfig { max: Rate::ip(2_000_000), ..ControlConfig::new(control.parse().unwrap()) };
     SenderConfig { rate: SenderRate::Controlled(config), ..config_of(5) }
 }
@@ -190,9 +196,7 @@ fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
 fn a_receiver_without_a_viewer_decides_as_one_with_it() {
     let decisions = |viewer: bool| {
         let seen = Shared::default();
-        let source =
-            Coded { seen: Arc::clone(&seen), payload: 1_100, factor: 1.0, key: true, payloads: vec![] };
-        let sender = Sender::sourced(config_of(3), Box::new(source)).unwrap();
+        let sender = coding(config_of(3), &seen, 1.0);
         let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
         let receiver = match viewer {
             true => Receiver::viewed(config, Box::new(Viewer(seen))).unwrap(),
@@ -201,4 +205,33 @@ fn a_receiver_without_a_viewer_decides_as_one_with_it() {
         between(&Path { lose: 50, ..CLEAN }, sender, receiver).decisions
     };
     assert_eq!(decisions(true), decisions(false));
+}
+
+/// Packets keep their size and streams their rate: SRTP's tag takes the place of payload.
+#[test]
+fn what_srtp_adds_is_part_of_sizes_and_rates() {
+    let expansion = Expansion { rtp: Bytes(10), rtcp: Bytes(14) };
+    for config in [config_of(5), controlled("fixed(rate=1 Mbit/s)")] {
+        let (plain, ..) = played(&CLEAN, config.clone(), 1.0, None);
+        // The receiver of this harness knows of no tags.
+        let (came, ..) = played(&CLEAN, SenderConfig { expansion, ..config.clone() }, 1.0, None);
+        assert_eq!(came.received.packets, came.sent.packets);
+        assert_eq!(came.sent.bytes - came.received.bytes, Bytes(10 * came.sent.packets));
+        let feedback = Bytes(14 * came.sent.feedback_packets);
+        assert!(came.sent.feedback_bytes >= feedback + Bytes(1), "{:?}", came.sent);
+        let rate = came.sent.bytes.bits() as f64 / plain.sent.bytes.bits() as f64;
+        assert!((0.97..1.03).contains(&rate), "{rate}");
+        let full = config.rate.clone();
+        let mut sender = Sender::new(SenderConfig { expansion, ..config }).unwrap();
+        sender.handle(at(0), Input::Wake);
+        let sizes = (0..2_000).flat_map(|millis| {
+            sender.handle(at(millis), Input::Wake);
+            drain(&mut sender, at(millis)).0
+        });
+        let media = sizes.filter(|(_, datagram)| !is_rtcp(datagram.payload.udp().unwrap()));
+        let most = media.map(|(_, datagram)| datagram.ip_size() + Bytes(10)).max();
+        // At the fixed rate, frames of 2500 B are cut into three equal packets.
+        let whole = if matches!(full, SenderRate::Fixed(_)) { Bytes(834) } else { Bytes(1_200) };
+        assert_eq!(most, Some(whole));
+    }
 }

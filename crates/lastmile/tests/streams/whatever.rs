@@ -94,9 +94,10 @@ proptest! {
         inputs in prop::collection::vec((bytes(), 0_u8..3, 0_i64..200), 1..200),
         receipt_times: bool,
         nack in prop::option::of(0_i64..1_000),
+        video in prop::option::of(96_u8..98),
     ) {
         let nack = nack.map(Span::from_millis);
-        let config = ReceiverConfig { epoch: EPOCH, receipt_times, nack, ..ReceiverConfig::new(8) };
+        let config = ReceiverConfig { epoch: EPOCH, receipt_times, nack, video, ..ReceiverConfig::new(8) };
         let mut receiver = Receiver::new(config).unwrap();
         // Bytes that came and went, by address.
         let mut balance: BTreeMap<SocketAddr, (u64, u64)> = BTreeMap::new();

@@ -32,6 +32,7 @@ mod answer;
 #[cfg(feature = "pages")]
 mod plots;
 pub(crate) mod receiving;
+pub(crate) mod secure;
 pub(crate) mod sending;
 pub(crate) mod video;
 mod words;
@@ -48,13 +49,13 @@ pub(super) struct Streaming;
 #[serde(rename_all = "kebab-case")]
 enum Which {
     Sender(Box<SenderConfig>),
-    Receiver(ReceiverConfig),
+    Receiver(Box<ReceiverConfig>),
 }
 
 impl Which {
     fn of(config: &dyn Any) -> Option<Which> {
         let sender = config.downcast_ref().cloned().map(Box::new).map(Which::Sender);
-        sender.or_else(|| config.downcast_ref().cloned().map(Which::Receiver))
+        sender.or_else(|| config.downcast_ref().cloned().map(Box::new).map(Which::Receiver))
     }
 
     fn header(&self, world: World) -> anyhow::Result<Header> {
@@ -86,7 +87,7 @@ impl Which {
     fn endpoint(self) -> anyhow::Result<AnyEndpoint> {
         Ok(match self {
             Which::Sender(config) => any(Sender::new(*config).map_err(|error| Exit::Usage.blame(error))?),
-            Which::Receiver(config) => any(Receiver::new(config).map_err(|error| Exit::Usage.blame(error))?),
+            Which::Receiver(config) => any(Receiver::new(*config).map_err(|error| Exit::Usage.blame(error))?),
         })
     }
 }
@@ -98,7 +99,7 @@ pub(crate) fn sender(config: SenderConfig) -> anyhow::Result<(Header, AnyEndpoin
 
 /// A receiver on real sockets, and the first line of its recording.
 pub(crate) fn receiver(config: ReceiverConfig) -> anyhow::Result<(Header, AnyEndpoint)> {
-    live(Which::Receiver(config))
+    live(Which::Receiver(Box::new(config)))
 }
 
 /// A sender of real video on real sockets, and the header of its page; no recording can build it again.
@@ -118,7 +119,7 @@ pub(crate) fn viewing_receiver(
     config: ReceiverConfig,
     viewer: Box<dyn lastmile::endpoint::stream::FrameSink>,
 ) -> anyhow::Result<(Header, AnyEndpoint)> {
-    let header = Which::Receiver(config.clone()).header(World::Real)?;
+    let header = Which::Receiver(Box::new(config.clone())).header(World::Real)?;
     let receiver = Receiver::viewed(config, viewer).map_err(|error| Exit::Usage.blame(error))?;
     Ok((header, any(receiver)))
 }
@@ -298,7 +299,7 @@ fn over_loopback(which: usize, rate: &SenderRate, source: &SourceConfig) -> anyh
     };
     let receiver = |epoch| {
         let config = ReceiverConfig { epoch, ..ReceiverConfig::new(2) };
-        driven(Which::Receiver(config), which == 1)
+        driven(Which::Receiver(Box::new(config)), which == 1)
     };
     let sender = |peer, epoch| {
         let config = SenderConfig {

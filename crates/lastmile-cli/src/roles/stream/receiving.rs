@@ -1,10 +1,11 @@
-//! Streams over real sockets as their receiver sees them: lines for each, and a line each second.
+//! Streams over real sockets as their receiver sees them: lines for each, and a screen.
 
 use std::net::SocketAddr;
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::stream::{Decision, Left, Received, Viewed};
 use lastmile::time::Time;
+use lastmile::units::Rate;
 use lastmile_sim::monitor::flows::as_rate;
 
 use super::sending::{milliseconds, percent};
@@ -13,71 +14,137 @@ use lastmile_report::text::Text;
 /// Most ended streams that are kept: a receiver may run for years.
 const MAX_ROWS: usize = 1_000;
 
-/// Tells the quality of what was decoded, in words.
-pub(crate) type Quality = Box<dyn Fn() -> Option<String>>;
+/// Most sources on a screen.
+const MAX_SHOWN: usize = 4;
+
+/// The quality of what was decoded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// PSNR of Y in dB, and SSIM of Y, where pictures are compared.
+    pub(crate) psnr: Option<f64>,
+    pub(crate) ssim: Option<f64>,
+    /// Frames that gave no picture.
+    pub(crate) undecodable: u64,
+}
+
+impl Seen {
+    fn in_words(&self) -> Option<String> {
+        let failed = (self.undecodable > 0).then(|| format!("no picture of {} frames", self.undecodable));
+        let quality = self.psnr.zip(self.ssim);
+        let quality = quality.map(|(psnr, ssim)| format!("PSNR {psnr:.1} dB, SSIM {ssim:.4}"));
+        let all: Vec<String> = quality.into_iter().chain(failed).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+}
+
+/// Tells the quality of what was decoded.
+pub(crate) type Quality = Box<dyn Fn() -> Seen>;
+
+/// A source that is under way.
+struct UnderWay {
+    source: (SocketAddr, u32),
+    received: Received,
+    /// Rate of the last second.
+    rate: Rate,
+    viewed: Option<(Time, Viewed)>,
+    /// Frames shown in a second, lately.
+    frame_rate: Option<f64>,
+}
 
 /// A receiver's sources.
 #[derive(Default)]
 pub(crate) struct Receiving {
     /// The quality of pictures, where they are decoded.
     pub(crate) quality: Option<Quality>,
-    /// Each source's frames at its last line, and when that was.
-    viewed: Vec<((SocketAddr, u32), Time, Viewed)>,
-    /// Each source's counts at its last line.
-    under_way: Vec<((SocketAddr, u32), Received)>,
+    under_way: Vec<UnderWay>,
     /// Sources that left, the first [`MAX_ROWS`].
     left: Vec<(SocketAddr, u32, Left, Received, Option<Viewed>)>,
 }
 
 impl Receiving {
-    /// Takes in a decision; gives a line each second for people.
-    pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
-        match event.what.of::<Decision>()? {
-            Decision::SourceProgress { peer, ssrc, received } => {
-                let place = self.under_way.iter().position(|(source, _)| *source == (*peer, *ssrc));
-                let place = place.unwrap_or_else(|| {
-                    let nothing = Received { last: received.first, ..Received::default() };
-                    self.under_way.push(((*peer, *ssrc), nothing));
-                    self.under_way.len() - 1
-                });
-                let before = core::mem::replace(&mut self.under_way[place].1, *received);
-                let seconds = (received.last - before.last).as_secs_f64();
-                let rate = as_rate((received.bytes - before.bytes).bits() as f64 / seconds.max(1e-3));
-                Some(format!(
-                    "{:4.0} s  {peer}  received {rate}  lost {}  jitter {}",
-                    (received.last - received.first).as_secs_f64(),
-                    received.lost,
-                    received.jitter
-                ))
+    /// The source of that number, from its first mention on.
+    fn source(&mut self, peer: SocketAddr, ssrc: u32) -> &mut UnderWay {
+        let source = (peer, ssrc);
+        let place = self.under_way.iter().position(|one| one.source == source).unwrap_or_else(|| {
+            let received = Received::default();
+            self.under_way.push(UnderWay {
+                source,
+                received,
+                rate: Rate::ip(0),
+                viewed: None,
+                frame_rate: None,
+            });
+            self.under_way.len() - 1
+        });
+        &mut self.under_way[place]
+    }
+
+    /// Takes in a decision.
+    pub(crate) fn take(&mut self, event: &Event) {
+        match event.what.of::<Decision>() {
+            Some(Decision::SourceProgress { peer, ssrc, received }) => {
+                let source = self.source(*peer, *ssrc);
+                let before = core::mem::replace(&mut source.received, *received);
+                let since = if before.packets > 0 { before.last } else { received.first };
+                let seconds = (received.last - since).as_secs_f64();
+                source.rate = as_rate((received.bytes - before.bytes).bits() as f64 / seconds.max(1e-3));
             }
-            Decision::FramesViewed { peer, ssrc, viewed } => {
-                let before = self.viewed.iter().find(|(source, ..)| *source == (*peer, *ssrc)).copied();
-                self.viewed.retain(|(source, ..)| *source != (*peer, *ssrc));
-                self.viewed.push(((*peer, *ssrc), event.at, *viewed));
-                let (_, at, before) = before?;
-                let seconds = (event.at - at).as_secs_f64();
-                let rate = (viewed.frames - before.frames) as f64 / seconds;
-                (seconds > 0.1)
-                    .then(|| format!("        video  {rate:.1} frames/s  {}", self.frames(viewed, true)))
+            Some(Decision::FramesViewed { peer, ssrc, viewed }) => {
+                let source = self.source(*peer, *ssrc);
+                if let Some((at, before)) = source.viewed.replace((event.at, *viewed)) {
+                    let seconds = (event.at - at).as_secs_f64();
+                    // The last one may follow at once.
+                    let rate = (viewed.frames - before.frames) as f64 / seconds;
+                    source.frame_rate = Some(rate).filter(|_| seconds > 0.1).or(source.frame_rate);
+                }
             }
-            Decision::SourceLeft { peer, ssrc, why, received } => {
-                let viewed = self.viewed.iter().find(|(source, ..)| *source == (*peer, *ssrc));
-                let viewed = viewed.map(|(.., viewed)| *viewed);
-                self.viewed.retain(|(source, ..)| *source != (*peer, *ssrc));
-                self.under_way.retain(|(source, _)| *source != (*peer, *ssrc));
+            Some(Decision::SourceLeft { peer, ssrc, why, received }) => {
+                let viewed = self.source(*peer, *ssrc).viewed.map(|(_, viewed)| viewed);
+                self.under_way.retain(|one| one.source != (*peer, *ssrc));
                 if self.left.len() < MAX_ROWS {
                     self.left.push((*peer, *ssrc, *why, *received, viewed));
                 }
-                None
             }
-            _ => None,
+            _ => {}
         }
+    }
+
+    /// The event as a line of JSON, one on frames with their rate and quality.
+    pub(crate) fn json(&self, event: &Event) -> serde_json::Result<String> {
+        let Some(Decision::FramesViewed { peer, ssrc, .. }) = event.what.of() else {
+            return serde_json::to_string(event);
+        };
+        let mut value = serde_json::to_value(event)?;
+        let source = self.under_way.iter().find(|one| one.source == (*peer, *ssrc));
+        let seen = self.quality.as_ref().map(|quality| quality()).unwrap_or_default();
+        value["frame_rate"] = source.and_then(|source| source.frame_rate).into();
+        (value["psnr_db"], value["ssim"]) = (seen.psnr.into(), seen.ssim.into());
+        serde_json::to_string(&value)
+    }
+
+    /// The state of the sources that are under way, in lines for a screen.
+    pub(crate) fn screen(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for UnderWay { source, received, rate, viewed, frame_rate } in self.under_way.iter().take(MAX_SHOWN) {
+            let Received { packets, lost, jitter, first, last, .. } = *received;
+            let share = percent((packets > 0).then(|| lost as f64 / (packets + lost) as f64));
+            lines.push(format!("stream from {}, {:.0} s", source.0, (last - first).as_secs_f64()));
+            let jitter = milliseconds(Some(jitter.as_secs_f64()));
+            lines.push(format!("  rate: {rate} received; lost: {lost} packets ({share}); jitter: {jitter}"));
+            if let Some((_, viewed)) = viewed {
+                let rate = frame_rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"));
+                lines.push(format!("  video: {rate} frames a second; {}", self.frames(viewed, true)));
+            }
+        }
+        let more = self.under_way.len().saturating_sub(MAX_SHOWN);
+        lines.extend((more > 0).then(|| format!("and {more} more streams")));
+        lines
     }
 
     /// Counts of frames in words, with the quality of all pictures so far.
     fn frames(&self, viewed: &Viewed, with_quality: bool) -> String {
         let Viewed { damaged, late, lost, freezes, frozen, delay, key_frames_asked, .. } = viewed;
-        let quality = self.quality.as_ref().filter(|_| with_quality).and_then(|quality| quality());
+        let quality = self.quality.as_ref().filter(|_| with_quality).and_then(|quality| quality().in_words());
         let quality = quality.map_or_else(String::new, |quality| format!("; {quality}"));
         format!(
             "damaged {damaged}, late {late}, unusable {lost}; {freezes} freezes ({}); key frames asked for {key_frames_asked}; playout delay {}{quality}",
@@ -133,14 +200,4 @@ impl Receiving {
         }
         text
     }
-}
-
-/// PSNR and SSIM of what a viewer saw, where it compared, and frames that could not be decoded.
-#[cfg(feature = "video")]
-pub(crate) fn in_words(seen: &lastmile_net::media::Seen) -> Option<String> {
-    let failed = (seen.undecodable > 0).then(|| format!("no picture of {} frames", seen.undecodable));
-    let quality = seen.psnr().zip(seen.ssim());
-    let quality = quality.map(|(psnr, ssim)| format!("PSNR {psnr:.1} dB, SSIM {ssim:.4}"));
-    let all: Vec<String> = quality.into_iter().chain(failed).collect();
-    (!all.is_empty()).then(|| all.join(", "))
 }

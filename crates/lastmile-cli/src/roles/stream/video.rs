@@ -91,7 +91,7 @@ mod with_video {
         }
     }
 
-    /// A source of frames for a stream, and its description for players.
+    /// A source of frames for a stream, and its description for players, without a key.
     pub(crate) fn source(
         pictures: Box<dyn Pictures>,
         size: Size,

@@ -21,7 +21,7 @@ impl Sender {
             return;
         };
         self.sent.feedback_packets += 1;
-        self.sent.feedback_bytes += datagram.ip_size();
+        self.sent.feedback_bytes += datagram.ip_size() + self.config.expansion.rtcp;
         self.tell_backlog(now);
         if let Some(control) = &mut self.control {
             control.receipts.clear();

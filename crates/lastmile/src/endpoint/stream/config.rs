@@ -10,6 +10,7 @@ use crate::node::Ecn;
 use crate::options::{Choice, ChoiceError, OptionError};
 use crate::time::{Epoch, Span, Time};
 use crate::units::{Bytes, IpVersion, Rate};
+use crate::wire::sdes::Expansion;
 use crate::wire::{RTP_HEADER_LEN, SEND_TIME_LEN};
 
 /// Most packets of a frame: all can be awaited if sent at once.
@@ -49,6 +50,9 @@ pub struct SenderConfig {
     /// True if it ends where RFC 8083 says that the path cannot carry it.
     #[cfg_attr(feature = "serde", serde(default))]
     pub circuit_breakers: bool,
+    /// Bytes that SRTP adds to packets below this endpoint; sizes and rates count them.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub expansion: Expansion,
 }
 
 /// Source of a sender's frames.
@@ -194,6 +198,7 @@ impl SenderConfig {
             max_bytes: None,
             retransmission: None,
             circuit_breakers: true,
+            expansion: Expansion::default(),
         }
     }
 
@@ -208,13 +213,18 @@ impl SenderConfig {
         Bytes(whole.min(second.0.max(1)))
     }
 
+    /// Bytes of a media packet around its RTP: headers of IP and UDP, and the tag of SRTP.
+    pub(super) fn overhead(&self) -> Bytes {
+        IpVersion::of(self.peer).udp_overhead() + self.expansion.rtp
+    }
+
     /// Settings of its source.
     pub fn source_setting(&self) -> source::Setting<'_> {
         let SourceConfig { seed, sizes, .. } = &self.source;
         let paced = matches!(self.rate, SenderRate::Controlled(_));
         // Packets under control may carry an extension.
         let extension = if paced { SEND_TIME_LEN } else { 0 };
-        let headers = IpVersion::of(self.peer).udp_overhead() + Bytes((RTP_HEADER_LEN + extension) as u64);
+        let headers = self.overhead() + Bytes((RTP_HEADER_LEN + extension) as u64);
         let (frame_rate, packet_size) = (self.frame_rate, self.full_size());
         source::Setting { frame_rate, packet_size, headers, paced, seed: *seed, sizes }
     }

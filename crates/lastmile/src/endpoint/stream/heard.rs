@@ -8,7 +8,7 @@ use super::missing::Missing;
 use super::playout::Playout;
 use super::receiver_config::{FeedbackInterval, ReceiverConfig};
 use super::summary::Counting;
-use super::{CLOCK_RATE, REPORT_EVERY, RETRANSMITTED, nearest, ticks};
+use super::{CLOCK_RATE, REPORT_EVERY, nearest, ticks};
 use crate::node::{Ecn, Output, PortId};
 use crate::time::{Span, Time};
 use crate::units::Bytes;
@@ -79,7 +79,7 @@ impl Source {
         config: &ReceiverConfig,
     ) -> Source {
         let base = 65_536 + u64::from(header.sequence);
-        let repeats = config.nack.is_some() && header.payload_type == RETRANSMITTED;
+        let repeats = config.repeats(header.payload_type);
         Source {
             port,
             peer,

@@ -9,6 +9,7 @@
 //! A receiver answers a source once two packets came in sequence, and never with more bytes than came from it. A sender
 //! whose feedback stops ends.
 
+mod admission;
 mod answers;
 mod breaker;
 mod config;
@@ -28,6 +29,7 @@ mod sender;
 mod signals;
 pub mod source;
 mod summary;
+mod viewing;
 
 pub use config::{ControlConfig, MAX_FRAME_PACKETS, Retransmission, SenderConfig, SenderRate, SourceConfig};
 pub use event::{Decision, End, Left, Received, Sent};

@@ -25,7 +25,7 @@ const MAX_TRAIN_TIME: Span = Span::from_millis(250);
 
 impl Sender {
     fn overhead(&self) -> Bytes {
-        IpVersion::of(self.config.peer).udp_overhead()
+        self.config.overhead()
     }
 
     fn transmit(&mut self, at: Time, id: TransmitId, ecn: Ecn, payload: Vec<u8>) {
@@ -306,7 +306,8 @@ impl Sender {
         if self.reports.len() > ANSWERED {
             self.reports.pop_front();
         }
-        self.sent.report_bytes += Bytes(bytes.len() as u64) + self.overhead();
+        let around = IpVersion::of(self.config.peer).udp_overhead() + self.config.expansion.rtcp;
+        self.sent.report_bytes += Bytes(bytes.len() as u64) + around;
         self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);
     }
 }

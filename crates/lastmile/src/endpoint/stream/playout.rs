@@ -236,3 +236,133 @@ impl Playout {
         Viewed { delay: self.planned() - self.mean, ..self.viewed }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// A playout to which frames of one packet came: the number of each, and when. Frame `n` is of `40 n` ms; the first is a key frame.
+    fn pushed(frames: &[(u16, i64)]) -> Playout {
+        let mut playout = Playout::default();
+        frames.iter().for_each(|(number, came)| push(&mut playout, *number, *came));
+        playout
+    }
+
+    fn push(playout: &mut Playout, number: u16, came: i64) {
+        let kind = if number == 0 { 0x65 } else { 0x41 };
+        playout.push(at(came), (number, u32::from(number) * 3_600, true), &[kind, 0x80, 7]);
+    }
+
+    /// Numbers of the frames that are given out until then, each with its time, as its wakes say.
+    fn played(playout: &mut Playout, until: i64) -> Vec<(u16, i64, bool)> {
+        let mut all = Vec::new();
+        while let Some(now) = playout.wake(false).filter(|wake| *wake <= at(until)) {
+            while let Some(frame) = playout.pop(now, false) {
+                let millis = (now - Time::ZERO).as_nanos() / 1_000_000;
+                all.push(((frame.unit.timestamp / 3_600) as u16, millis, frame.late));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn frames_are_shown_as_far_apart_as_they_were_taken() {
+        let mut playout = pushed(&[(0, 100), (1, 140), (2, 180), (3, 220)]);
+        let shown = played(&mut playout, 1_000);
+        // The first deviation makes a delay of 20 ms, which falls by a sixteenth with each frame.
+        assert_eq!(shown.iter().map(|(number, ..)| *number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(shown[0].1, 120);
+        assert!(shown.windows(2).all(|pair| (38..=40).contains(&(pair[1].1 - pair[0].1))), "{shown:?}");
+        assert_eq!((playout.viewed().frames, playout.viewed().late), (4, 0));
+    }
+
+    #[test]
+    fn the_delay_follows_the_deviation_of_transit_times_up_to_its_most() {
+        let jittered = |by: i64| {
+            let frames: Vec<_> =
+                (0..200).map(|n: u16| (n, 100 + 40 * i64::from(n) + by * i64::from(n % 2))).collect();
+            pushed(&frames).viewed().delay
+        };
+        assert!(jittered(0) < Span::from_millis(1), "{}", jittered(0));
+        // Two equally likely transit times 20 ms apart deviate by 10 ms from their mean.
+        assert!((jittered(20) - Span::from_millis(40)).as_secs_f64().abs() < 0.002, "{}", jittered(20));
+        assert_eq!(jittered(500), MAX_DELAY);
+    }
+
+    #[test]
+    fn a_frame_that_comes_too_late_is_given_out_at_once_and_not_counted_as_shown() {
+        let mut playout = pushed(&[(0, 100), (1, 140)]);
+        played(&mut playout, 200);
+        push(&mut playout, 2, 400);
+        assert_eq!(playout.pop(at(400), false).map(|frame| frame.late), Some(true));
+        let viewed = playout.viewed();
+        assert_eq!((viewed.frames, viewed.late, viewed.freezes), (2, 1, 0));
+        // It has widened the delay.
+        assert!(viewed.delay > Span::from_millis(40), "{}", viewed.delay);
+    }
+
+    /// A frame whose packet is missing is given up once it is due, and with repeats once the longest delay is over.
+    #[test]
+    fn a_missing_packet_is_waited_for_until_its_frame_is_due() {
+        for (waits, patience) in [(false, 19), (true, 150)] {
+            let mut playout = pushed(&[(0, 100)]);
+            playout.pop(at(130), waits).unwrap();
+            // The first of two packets of frame 1 does not come.
+            playout.push(at(140), (2, 3_600, true), &[0x41, 0x40, 7]);
+            let given_up = playout.wake(waits).unwrap() - at(140);
+            assert!(
+                (given_up - Span::from_millis(patience)).as_secs_f64().abs() < 0.002,
+                "{waits}: {given_up}"
+            );
+            let frame = playout.pop(at(140) + given_up, waits).unwrap();
+            assert_eq!((frame.unit.whole, playout.viewed().damaged), (false, 1), "{waits}");
+            assert!(playout.asks(at(400)) && !playout.asks(at(599)) && playout.asks(at(600)), "{waits}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_shown_before_a_key_frame_which_is_asked_for() {
+        let mut playout = pushed(&[(1, 140), (2, 180)]);
+        assert_eq!(played(&mut playout, 1_000), []);
+        assert!(playout.asks(at(180)));
+        assert_eq!(playout.viewed().lost, 2);
+        playout.push(at(220), (3, 3 * 3_600, true), &[0x65, 0x80, 7]);
+        assert_eq!(played(&mut playout, 1_000).len(), 1);
+        assert!(!playout.asks(at(1_000)));
+    }
+
+    /// W3C's rule: a frame stood for max(3 d, d + 150 ms), here for 190 ms and more after frames 40 ms apart.
+    #[test]
+    fn freezes_are_those_of_the_rule() {
+        for (gap, freezes) in [(180, 0), (200, 1)] {
+            let mut playout = pushed(&[(0, 100), (1, 140), (2, 180), (3, 220)]);
+            let last = played(&mut playout, 1_000)[3].1;
+            playout.ready.push_back(PlayedFrame { due: at(last + gap), ..PlayedFrame::default() });
+            playout.pop(at(last + gap), false).unwrap();
+            assert_eq!(playout.viewed().freezes, freezes, "{gap}");
+            assert_eq!(playout.viewed().frozen > Span::ZERO, freezes > 0);
+        }
+    }
+
+    /// A sender's clock that is 100 ppm fast: after an hour the frames come 360 ms earlier by its stamps, and none is late.
+    #[test]
+    fn a_clock_that_drifts_is_followed() {
+        let mut playout = Playout::default();
+        for number in 0..90_000_u64 {
+            let came =
+                Time::ZERO + Span::from_nanos((number as f64 * 40e6 * (1.0 - 100e-6)) as i64 + 100_000_000);
+            let kind = if number == 0 { 0x65 } else { 0x41 };
+            playout.push(came, (number as u16, (number * 3_600) as u32, true), &[kind, 0x80, 7]);
+            while let Some(now) = playout.wake(false).filter(|wake| *wake <= came + Span::from_millis(30)) {
+                while playout.pop(now, false).is_some() {}
+            }
+        }
+        let viewed = playout.viewed();
+        assert_eq!((viewed.late, viewed.freezes, viewed.lost), (0, 0, 0));
+        assert!(viewed.frames > 89_990 && viewed.delay < Span::from_millis(2), "{viewed:?}");
+    }
+}

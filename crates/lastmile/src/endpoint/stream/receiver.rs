@@ -1,54 +1,43 @@
-//! The receiving end: which sources there are, and when they are answered.
+//! The receiving end: what comes from its sources, and when they are answered. `admission` has which sources there are, `viewing` their frames.
 
 use core::net::SocketAddr;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::config::refuse_without_truth;
 use super::event::{Decision, Left};
 use super::heard::Source;
 use super::missing::Missing;
-use super::playout::{FrameSink, PlayedFrame};
+use super::playout::FrameSink;
 use super::receiver_config::ReceiverConfig;
 use super::summary::Counting;
-use super::{REPORT_EVERY, RETRANSMITTED, middle, ntp};
-use rand_core::Rng;
+use super::{REPORT_EVERY, middle, ntp};
 use rand_pcg::Pcg64Mcg;
 
 use crate::control::{Composition, LossTruth};
 use crate::endpoint::Endpoint;
-use crate::endpoint::shares::{TELL, fair, source_prefix};
 use crate::node::{Datagram, Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::options::ChoiceError;
 use crate::time::{Span, Time};
 use crate::wire::{
     Rtcp, RtpHeader, RtpPacket, SendTime, TfrcScheme, is_rtcp, original, write_goodbye, write_nack,
-    write_name, write_picture_loss, write_receiver_report,
+    write_name, write_receiver_report,
 };
 
-/// Sources at a time. With all places taken, one that comes takes the place of one that is not proven, or was silent for longer
-/// than it had been heard and at least for `ROOM_AFTER`. The address that has most of these loses one, so that a flood from one address
-/// displaces itself. Chance picks among that address's own, the last `FRESH` of them excepted: in turn, none would still be there
-/// when its second packet comes. Of the other places no address has more than it leaves to all.
-const MAX_SOURCES: usize = 64;
-const ROOM_AFTER: Span = Span::from_secs(1);
-const FRESH: f64 = 0.25;
-/// Sources whose frames are played at a time: each may hold 4 MiB.
-const MAX_PLAYED: usize = 4;
 /// A source that is silent for so long has left.
 const LEASE: Span = Span::from_secs(10);
 
 /// The receiving end of streams.
 pub struct Receiver {
-    config: ReceiverConfig,
+    pub(super) config: ReceiverConfig,
     truth: Option<Arc<dyn LossTruth>>,
-    sources: Vec<Source>,
+    pub(super) sources: Vec<Source>,
     /// Sources whose packets found no room since the last notice: the last of them, and the packets; and when the next notice may come.
-    turned_away: Option<(SocketAddr, u32, u64)>,
-    next_tell: Time,
-    random: Pcg64Mcg,
-    viewer: Option<Box<dyn FrameSink>>,
-    out: VecDeque<Output<Decision>>,
+    pub(super) turned_away: Option<(SocketAddr, u32, u64)>,
+    pub(super) next_tell: Time,
+    pub(super) random: Pcg64Mcg,
+    pub(super) viewer: Option<Box<dyn FrameSink>>,
+    pub(super) out: VecDeque<Output<Decision>>,
 }
 
 impl Receiver {
@@ -93,7 +82,7 @@ impl Receiver {
         }
         let Ok(packet) = RtpPacket::parse(bytes) else { return };
         let RtpHeader { ssrc, .. } = packet.header;
-        let size = datagram.ip_size();
+        let size = datagram.ip_size() + self.config.expansion.rtp;
         let Some(place) = self.source(datagram.from, ssrc) else {
             if self.has_room(now, datagram.from) {
                 let place = (port, datagram.from, datagram.to);
@@ -172,7 +161,7 @@ impl Receiver {
     /// A packet that repeats another one may be what a source of the same peer misses: that whose packets it repeated before, else the
     /// one that asked for this one (RFC 4588, section 5.3).
     fn on_repeated(&mut self, now: Time, peer: SocketAddr, packet: &RtpPacket<'_>) {
-        if self.config.nack.is_none() || packet.header.payload_type != RETRANSMITTED {
+        if !self.config.repeats(packet.header.payload_type) {
             return;
         }
         let Some((number, payload)) = original(packet) else { return };
@@ -207,69 +196,9 @@ impl Receiver {
         self.sources.iter().position(|source| (source.peer, source.ssrc) == (peer, ssrc))
     }
 
-    /// True if a source gives up its place to another one.
-    fn leaves(source: &Source, now: Time) -> bool {
-        let keeps = (source.last_heard - source.received.first).max(ROOM_AFTER);
-        !source.known || source.last_heard + keeps <= now
-    }
-
-    /// True if one more source of that address may stay.
-    fn may_stay(&self, now: Time, peer: SocketAddr) -> bool {
-        let own = source_prefix(peer.ip());
-        let stay = self.sources.iter().filter(|source| !Receiver::leaves(source, now));
-        let held = stay.clone().filter(|source| source_prefix(source.peer.ip()) == own).count();
-        fair(MAX_SOURCES, stay.count(), held, 1)
-    }
-
-    /// True if one more source may come from there; another may have to leave for it.
-    fn has_room(&mut self, now: Time, peer: SocketAddr) -> bool {
-        let room = self.may_stay(now, peer);
-        if room && self.sources.len() >= MAX_SOURCES {
-            self.displace(now, peer);
-        }
-        room
-    }
-
-    /// Takes a place for a source that comes from there.
-    fn displace(&mut self, now: Time, peer: SocketAddr) {
-        let prefix = |place: usize| source_prefix(self.sources[place].peer.ip());
-        let leaves = |place: &usize| Receiver::leaves(&self.sources[*place], now);
-        let mut places: Vec<usize> = (0..self.sources.len()).filter(leaves).collect();
-        places.sort_by_key(|place| self.sources[*place].last_heard);
-        let mut held = BTreeMap::from([(source_prefix(peer.ip()), 1)]);
-        places.iter().for_each(|place| *held.entry(prefix(*place)).or_default() += 1);
-        // Of as many, that of the oldest.
-        let Some(most) = places.iter().rev().map(|place| prefix(*place)).max_by_key(|one| held[one]) else {
-            return;
-        };
-        places.retain(|place| prefix(*place) == most);
-        let old = libm::ceil(places.len() as f64 * (1.0 - FRESH)) as u32;
-        let place = places[(self.random.next_u32() % old) as usize];
-        let source = &self.sources[place];
-        let (peer, ssrc, packets) = (source.peer, source.ssrc, source.received.packets);
-        if !source.known && now < source.last_heard + ROOM_AFTER {
-            self.turn_away(peer, ssrc, packets);
-        }
-        self.leave(now, place, Left::Displaced);
-    }
-
-    /// There is no room for a source, so many packets of which came.
-    fn turn_away(&mut self, peer: SocketAddr, ssrc: u32, packets: u64) {
-        let before = self.turned_away.map_or(0, |(.., packets)| packets);
-        self.turned_away = Some((peer, ssrc, before + packets));
-    }
-
-    /// Tells of packets that found no room since the last notice, if it is time.
-    fn tell(&mut self, now: Time) {
-        if let Some((peer, ssrc, packets)) = self.turned_away.take_if(|_| now >= self.next_tell) {
-            self.out.push_back(Output::Event(Decision::SourceTurnedAway { peer, ssrc, packets }));
-            self.next_tell = now + TELL;
-        }
-    }
-
     fn on_rtcp(&mut self, now: Time, datagram: &Datagram, bytes: &[u8]) {
         // The datagram's bytes are counted once, for all its reports and sources.
-        let mut came = datagram.ip_size();
+        let mut came = datagram.ip_size() + self.config.expansion.rtcp;
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             match packet {
                 Rtcp::Sender { ssrc, info, .. } => {
@@ -320,44 +249,6 @@ impl Receiver {
         }
     }
 
-    /// True if one more source may have its frames played: the room of one that is not proven is taken for it.
-    fn frees_playout(&mut self) -> bool {
-        let playing = self.sources.iter().filter(|source| source.playout.is_some()).count();
-        if playing < MAX_PLAYED {
-            return true;
-        }
-        let unproven = self.sources.iter_mut().find(|source| source.playout.is_some() && !source.known);
-        unproven.map(|source| source.playout = None).is_some()
-    }
-
-    /// Gives out the frames of a source that are due, and asks for a key frame where one is missing.
-    fn play(&mut self, now: Time, place: usize) {
-        let waits = self.config.nack.is_some();
-        let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] else {
-            return;
-        };
-        let ssrc = *ssrc;
-        while let Some(frame) = playout.pop(now, waits) {
-            show(&mut self.viewer, now, ssrc, &frame);
-        }
-        if playout.asks(now) {
-            let mut bytes = Vec::new();
-            write_picture_loss(&mut bytes, self.config.ssrc, ssrc);
-            if self.send(now, place, bytes)
-                && let Some(playout) = &mut self.sources[place].playout
-            {
-                playout.has_asked();
-            }
-        }
-    }
-
-    /// Tells how a source's frames fared.
-    fn tell_viewed(&mut self, place: usize) {
-        let Source { peer, ssrc, playout: Some(playout), .. } = &self.sources[place] else { return };
-        let (peer, ssrc, viewed) = (*peer, *ssrc, playout.viewed());
-        self.out.push_back(Output::Event(Decision::FramesViewed { peer, ssrc, viewed }));
-    }
-
     /// Asks for packets that are missing.
     fn ask(&mut self, now: Time, place: usize) {
         // No two requests for one number, or nobody could tell whose packet comes.
@@ -378,10 +269,10 @@ impl Receiver {
     }
 
     /// Sends `bytes` if the source has paid for them. True if it has.
-    fn send(&mut self, now: Time, place: usize, bytes: Vec<u8>) -> bool {
+    pub(super) fn send(&mut self, now: Time, place: usize, bytes: Vec<u8>) -> bool {
         let source = &mut self.sources[place];
         let datagram = Datagram::udp(source.own, source.peer, bytes);
-        let size = datagram.ip_size();
+        let size = datagram.ip_size() + self.config.expansion.rtcp;
         if source.balance.1 + size > source.balance.0 {
             return false;
         }
@@ -403,14 +294,9 @@ impl Receiver {
         }
     }
 
-    fn leave(&mut self, now: Time, place: usize, why: Left) {
-        if let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] {
-            while let Some(frame) = playout.drain(now) {
-                show(&mut self.viewer, now, *ssrc, &frame);
-            }
-            self.viewer.iter_mut().for_each(|viewer| viewer.left(*ssrc));
-            self.tell_viewed(place);
-        }
+    /// A source leaves: its frames that wait are given out, and its counts told.
+    pub(super) fn leave(&mut self, now: Time, place: usize, why: Left) {
+        self.drain(now, place);
         let source = self.sources.swap_remove(place);
         if source.known && !source.repeats {
             let verdicts = source.counting.as_ref().and_then(Counting::verdicts);
@@ -457,11 +343,6 @@ impl Receiver {
         let tell = self.turned_away.map(|_| self.next_tell);
         self.sources.iter().flat_map(each).flatten().chain(tell).min()
     }
-}
-
-/// Gives a frame to a viewer, if there is one.
-fn show(viewer: &mut Option<Box<dyn FrameSink>>, now: Time, ssrc: u32, frame: &PlayedFrame) {
-    viewer.iter_mut().for_each(|viewer| viewer.frame(now, ssrc, frame));
 }
 
 impl Node for Receiver {

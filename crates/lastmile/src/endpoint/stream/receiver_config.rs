@@ -4,9 +4,11 @@ use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
+use super::RETRANSMITTED;
 use crate::control::{self, Composition, tfrc};
 use crate::options::{Choice, ChoiceError};
 use crate::time::{Epoch, Span};
+use crate::wire::sdes::Expansion;
 
 /// Possible times between feedback messages.
 const INTERVALS: RangeInclusive<Span> = Span::from_millis(1)..=Span::from_secs(5);
@@ -107,6 +109,9 @@ pub struct ReceiverConfig {
     /// Payload type of H.264 that is put together and played; `None` for none.
     #[cfg_attr(feature = "serde", serde(default))]
     pub video: Option<u8>,
+    /// Bytes that SRTP adds to packets below this endpoint; counts have them.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub expansion: Expansion,
     /// Resolution of its stamps of arrival.
     pub resolution: Span,
     /// `tfrc(form=receiver)` with its options and the classifier in front, of sources that ask for reports and have named no
@@ -124,9 +129,15 @@ impl ReceiverConfig {
             receipt_times: false,
             nack: None,
             video: None,
+            expansion: Expansion::default(),
             resolution: Span::from_nanos(1),
             control: None,
         }
+    }
+
+    /// True if packets of that payload type repeat others.
+    pub(super) fn repeats(&self, payload_type: u8) -> bool {
+        self.nack.is_some() && payload_type == RETRANSMITTED && self.video != Some(RETRANSMITTED)
     }
 
     /// Scheme by which losses are counted until a source names one.

@@ -29,8 +29,8 @@ const OPENING: [Span; 2] = [Span::from_millis(10), Span::from_millis(30)];
 /// and so on: first until it is answered at all, then beyond the interval of any receiver (RFC 3550, section 6.2: 5 s).
 const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
 /// A sender that is told of a closed port, no route or too large packets ends if it is told so again so much later, and nothing was
-/// heard of the receiver between: one error may be of the past, or forged.
-const REFUSED: Span = Span::from_secs(1);
+/// heard of the receiver between: one error may be of the past, or forged. A receiver that was heard may be started anew meanwhile.
+const REFUSED: [Span; 2] = [Span::from_secs(1), Span::from_secs(10)];
 /// Size of the last report, by IPv6: on media alone, and on packets that were sent again too.
 const LAST_REPORT: [Bytes; 2] = [Bytes(112), Bytes(168)];
 
@@ -202,7 +202,7 @@ impl Sender {
     /// True if `size` bytes and a last report after them stay within the byte limit.
     pub(super) fn affords(&self, size: Bytes) -> bool {
         let sent = self.sent.bytes + self.sent.retransmitted_bytes + self.sent.report_bytes;
-        let last = LAST_REPORT[usize::from(self.repeater.is_some())];
+        let last = LAST_REPORT[usize::from(self.repeater.is_some())] + self.config.expansion.rtcp;
         self.config.max_bytes.is_none_or(|most| sent + size + last <= most)
     }
 
@@ -211,7 +211,7 @@ impl Sender {
         let name = self.unheeded().map_or(0, |name| 16 + name.len() as u64);
         let asks = self.control.as_ref().is_some_and(|control| control.feedback_every.is_some());
         let asked = if asks { 16 } else { 0 };
-        LAST_REPORT[usize::from(self.repeater.is_some())] + Bytes(name + asked)
+        LAST_REPORT[usize::from(self.repeater.is_some())] + self.config.expansion.rtcp + Bytes(name + asked)
     }
 
     /// The scheme that is to be named to the receiver, where it counts losses by another.
@@ -256,7 +256,8 @@ impl Sender {
             _ => return,
         };
         let (since, _) = *self.refused.get_or_insert((now, why));
-        if now >= since + REFUSED {
+        let waits = self.receiver.is_some() && why != End::TooBig;
+        if now >= since + REFUSED[usize::from(waits)] {
             self.end(now, why);
         }
     }
@@ -283,7 +284,7 @@ impl Sender {
         }
         if now >= self.last_feedback + SILENCE {
             // Before what else is due: a sender that was held up sends nobody all that it missed.
-            return self.end(now, End::NoFeedback);
+            return self.end(now, self.refused.map_or(End::NoFeedback, |(_, why)| why));
         }
         while self.frames.next <= now && self.frames.next < self.config.stop {
             self.send_frame(now);

@@ -17,11 +17,13 @@
 //! assert_eq!((unit.bytes, unit.whole), (picture.to_vec(), true));
 //! ```
 
+mod assemble;
 mod packetize;
 mod reassemble;
 
+pub use assemble::AccessUnit;
 pub use packetize::{MIN_PAYLOAD, packetize};
-pub use reassemble::{AccessUnit, Depacketizer, DepacketizerCounts};
+pub use reassemble::{Depacketizer, DepacketizerCounts};
 
 /// Coded slice of a picture that refers to others.
 pub const SLICE: u8 = 1;

@@ -52,9 +52,12 @@ impl Sending {
                     "{peer} fell silent: the receiver is gone, or the path is cut; the stream was stopped after 15 s"
                 )
             }
-            _ if !heard => format!(
-                "{peer} does not answer: no receiver runs there, or something on the way drops the packets or the answers"
-            ),
+            _ if !heard => {
+                let key = if self.srtp.is_some() { "it has another key of SRTP, " } else { "" };
+                format!(
+                    "{peer} does not answer: no receiver runs there, {key}or something on the way drops the packets or the answers"
+                )
+            }
             _ => return None,
         };
         Some(blamed)

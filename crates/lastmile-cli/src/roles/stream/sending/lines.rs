@@ -1,4 +1,4 @@
-//! A stream in lines for people: one each second, and its results.
+//! A stream in lines for people: its state on a screen, and its results.
 
 use lastmile::endpoint::stream::{End, Sent};
 use lastmile::time::Span;
@@ -9,53 +9,53 @@ use lastmile_sim::monitor::flows::as_rate;
 use super::Sending;
 use crate::shell::WIDTH;
 
-/// Units of a line's columns.
-const UNITS: &str = "Rates in Mbit/s of IP packets; lost packets since the start.";
-const COLUMNS: [&str; 8] =
-    ["second", "target", "sent", "received", "capacity", "round trip", "lost", "wireless"];
-
-/// One line of the columns.
-fn in_columns(cells: [&str; 8]) -> String {
-    let cell = |(cell, name): (&str, &str)| format!("{cell:>0$}", name.len().max(6));
-    cells.into_iter().zip(COLUMNS).map(cell).collect::<Vec<_>>().join("  ")
-}
-
-/// Bit/s as Mbit/s, three digits.
-fn megabits(bps: f64) -> String {
-    let rate = bps / 1e6;
-    format!("{rate:.*}", if rate < 9.995 { 2 } else { usize::from(rate < 99.95) })
-}
-
 impl Sending {
-    /// Counts and rates since the last line; the first line comes with its heading.
-    pub(super) fn line(&mut self, over: Span, before: &Sent, sent: &Sent) -> Option<String> {
+    /// The state of the stream, in lines for a screen.
+    pub(crate) fn screen(&self) -> Vec<String> {
+        let rate = |bps: Option<f64>| bps.map_or_else(|| "-".to_owned(), |bps| as_rate(bps).to_string());
+        let (sent, received) = self.rates;
+        let by = self.srtp.map_or("RTP", |_| "SRTP");
+        let capacity = self.capacity().map_or_else(String::new, |capacity| format!("; capacity {capacity}"));
+        let lost = self
+            .lost
+            .map_or_else(|| "unknown".to_owned(), |lost| format!("{lost} of {} packets", self.packets));
+        let judged = self.judged().map_or_else(String::new, |judged| format!(": {judged}"));
+        let left_out = match self.frames_dropped {
+            0 => String::new(),
+            dropped => format!("; {dropped} left out"),
+        };
+        let rtt = milliseconds(self.last_rtt.map(Span::as_secs_f64));
+        vec![
+            format!("{} to {} by {by}, {:.0} s", self.name(), self.peer, self.seconds),
+            format!(
+                "  rate: target {}, {} sent, {} received{capacity}",
+                Rate::ip(self.target_bps),
+                rate(sent),
+                rate(received)
+            ),
+            format!("  round trip: {rtt}; jitter: {}", milliseconds(self.jitter_s)),
+            format!("  lost: {lost}{judged}"),
+            format!("  frames: {:.1} a second{left_out}", self.rates_of_frames),
+        ]
+    }
+
+    /// Counts and rates since the progress before.
+    pub(super) fn progressed(&mut self, over: Span, before: &Sent, sent: &Sent) {
         let seconds = over.as_secs_f64();
+        // The last one is of a moment.
         if seconds < 0.1 {
-            return None;
+            return;
         }
         let rate = |now: Bytes, then: Bytes| (now - then).bits() as f64 / seconds;
         let received = rate(sent.acknowledged_bytes, before.acknowledged_bytes);
-        let capacity = self.capacity_bps.map(|bps| megabits(bps as f64));
-        let above = self.capacity_above_bps.map(|bps| format!("> {}", megabits(bps as f64)));
-        let cells = [
-            // The last line is of less than a second.
-            Some(format!(
-                "{:.*}",
-                usize::from((self.seconds - self.seconds.round()).abs() >= 0.05),
-                self.seconds
-            )),
-            Some(megabits(self.target_bps as f64)),
-            Some(megabits(rate(sent.bytes, before.bytes))),
-            (sent.acknowledged > 0).then(|| megabits(received)),
-            capacity.or(above),
-            self.last_rtt.map(|rtt| format!("{:.1} ms", rtt.as_secs_f64() * 1e3)),
-            self.lost.map(|lost| lost.to_string()),
-            self.lost_wireless.map(|lost| lost.to_string()),
-        ];
-        let line = cells.map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
-        let line = in_columns(line.each_ref().map(String::as_str));
-        let headed = core::mem::replace(&mut self.headed, true);
-        Some(if headed { line } else { format!("{UNITS}\n{}\n{line}", in_columns(COLUMNS)) })
+        self.rates = (Some(rate(sent.bytes, before.bytes)), (sent.acknowledged > 0).then_some(received));
+        let frames = |sent: &Sent| sent.frames - sent.frames_dropped;
+        self.rates_of_frames = (frames(sent) - frames(before)) as f64 / seconds;
+    }
+
+    /// The controller's name.
+    fn name(&self) -> &str {
+        self.control.as_deref().unwrap_or("fixed rate")
     }
 
     /// The path's capacity as it was told last.
@@ -100,9 +100,8 @@ impl Sending {
             let capacity = self.capacity().unwrap_or_else(|| "unknown".to_owned());
             format!("capacity: {capacity}; hand-offs: {hand_offs}")
         });
-        let control = self.control.as_deref().unwrap_or("fixed rate");
         let mut lines = vec![
-            format!("{control} to {}: {:.2} s{ended}", self.peer, self.seconds),
+            format!("{} to {}: {:.2} s{ended}", self.name(), self.peer, self.seconds),
             format!(
                 "rate: {} received of {} sent, target {}",
                 rate(self.received_bps),
@@ -170,10 +169,12 @@ mod tests {
         sending.take(&event(2, Decision::MediaProgress { target: rate, pacing: None, sent }));
         let (jitter, rtt) = (Span::ZERO, None);
         sending.take(&event(3, Decision::MediaReported { lost: 0, jitter, rtt }));
-        let line =
-            sending.take(&event(3, Decision::MediaProgress { target: rate, pacing: None, sent })).unwrap();
-        let cells: Vec<_> = line.split_whitespace().collect();
-        assert_eq!(cells, ["2", "1.00", "0.00", "0.00", "-", "-", "29", "26"]);
+        sending.take(&event(3, Decision::MediaProgress { target: rate, pacing: None, sent }));
+        let screen = sending.screen();
+        assert_eq!(screen[0], "tfrc+spike to 192.0.2.1:5004 by RTP, 2 s");
+        assert_eq!(screen[1], "  rate: target 1 Mbit/s, 0 bit/s sent, 0 bit/s received");
+        let wanted = "  lost: 29 of 900 packets: 11 congestion, 26 wireless; 8 of them came late";
+        assert_eq!(screen[3], wanted);
         let wanted = "packets: 900 sent, 29 lost (-); classified: 11 congestion, 26 wireless; 8 of\n  them came late\n";
         assert!(sending.lines().contains(wanted), "{}", sending.lines());
         // The receiver falls silent after the report of second 2, and reports told of 860 packets.

@@ -1,4 +1,4 @@
-//! A stream over real sockets as its sender sees it: a row, and a line each second.
+//! A stream over real sockets as its sender sees it: a row, and a screen.
 
 use std::net::SocketAddr;
 
@@ -38,6 +38,7 @@ pub(crate) struct Sending {
     marked: u64,
     frames: u64,
     frames_dropped: u64,
+    frame_rate: Option<f64>,
     capacity_bps: Option<u64>,
     capacity_above_bps: Option<u64>,
     hand_offs: Option<u64>,
@@ -52,11 +53,15 @@ pub(crate) struct Sending {
     bytes_received: u64,
     feedback_packets: u64,
     impossible_reports: u64,
+    /// Suite of SRTP, and packets that were dropped: those without the key, and those that had come before.
+    pub(crate) srtp: Option<&'static str>,
+    unauthentic: Option<u64>,
+    replayed: Option<u64>,
     ended: Option<End>,
     refused: Option<String>,
     #[serde(skip)]
     began: Time,
-    /// Time and counts at the last line.
+    /// Time and counts of the last progress.
     #[serde(skip)]
     before: (Time, Sent),
     /// Round-trip times that were reported: their sum and number.
@@ -75,9 +80,11 @@ pub(crate) struct Sending {
     /// The rate and loss at which the circuit breaker ended the stream.
     #[serde(skip)]
     broken: Option<(Rate, f64)>,
-    /// True once the heading of the lines was printed.
+    /// Rates of the last second: sent and received, bit/s, and frames.
     #[serde(skip)]
-    headed: bool,
+    rates: (Option<f64>, Option<f64>),
+    #[serde(skip)]
+    rates_of_frames: f64,
 }
 
 impl Sending {
@@ -107,6 +114,7 @@ impl Sending {
             marked: 0,
             frames: 0,
             frames_dropped: 0,
+            frame_rate: None,
             capacity_bps: None,
             capacity_above_bps: None,
             hand_offs: control.and_then(|control| control.wrapper.as_ref()).map(|_| 0),
@@ -121,6 +129,9 @@ impl Sending {
             bytes_received: 0,
             feedback_packets: 0,
             impossible_reports: 0,
+            srtp: None,
+            unauthentic: None,
+            replayed: None,
             ended: None,
             refused: None,
             began: Time::ZERO,
@@ -132,11 +143,12 @@ impl Sending {
                 .is_some_and(|control| control.classifier.is_some() && !control.at_receiver()),
             counts: control.is_some_and(|control| !control.at_receiver()),
             broken: None,
-            headed: false,
+            rates: (None, None),
+            rates_of_frames: 0.0,
         }
     }
 
-    /// Takes in a decision; gives a line for people each second.
+    /// Takes in a decision; gives a line for people where one is due, which the screen does not show.
     pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
         match event.what.of::<Decision>()? {
             Decision::MediaStarted { .. } => {
@@ -148,7 +160,8 @@ impl Sending {
                 self.seconds = (event.at - self.began).max(Span::ZERO).as_secs_f64();
                 self.count(sent);
                 let (since, before) = core::mem::replace(&mut self.before, (event.at, *sent));
-                self.line(event.at - since, &before, sent)
+                self.progressed(event.at - since, &before, sent);
+                None
             }
             Decision::MediaReported { lost, jitter, rtt } => {
                 self.lost =
@@ -209,9 +222,16 @@ impl Sending {
         None
     }
 
+    /// Takes in the packets that SRTP dropped.
+    pub(crate) fn dropped(&mut self, dropped: Option<(u64, u64)>) {
+        (self.unauthentic, self.replayed) = dropped.unzip();
+    }
+
     fn count(&mut self, sent: &Sent) {
         (self.packets, self.acknowledged, self.marked) = (sent.packets, sent.acknowledged, sent.marked);
         (self.frames, self.frames_dropped) = (sent.frames, sent.frames_dropped);
+        self.frame_rate =
+            (self.seconds > 0.0).then(|| (sent.frames - sent.frames_dropped) as f64 / self.seconds);
         self.unaccounted = sent.packets.saturating_sub(sent.reported);
         if sent.feedback_packets > self.feedback_packets {
             self.heard = self.heard.max(self.seconds);

@@ -1,0 +1,68 @@
+//! Frames of a receiver's sources on their way to its viewer.
+
+use super::event::Decision;
+use super::heard::Source;
+use super::playout::{FrameSink, PlayedFrame};
+use super::receiver::Receiver;
+use crate::node::Output;
+use crate::time::Time;
+use crate::wire::write_picture_loss;
+
+/// Sources whose frames are played at a time: each may hold 4 MiB.
+const MAX_PLAYED: usize = 4;
+
+impl Receiver {
+    /// True if one more source may have its frames played: the room of one that is not proven is taken for it.
+    pub(super) fn frees_playout(&mut self) -> bool {
+        let playing = self.sources.iter().filter(|source| source.playout.is_some()).count();
+        if playing < MAX_PLAYED {
+            return true;
+        }
+        let unproven = self.sources.iter_mut().find(|source| source.playout.is_some() && !source.known);
+        unproven.map(|source| source.playout = None).is_some()
+    }
+
+    /// Gives out the frames of a source that are due, and asks for a key frame where one is missing.
+    pub(super) fn play(&mut self, now: Time, place: usize) {
+        let waits = self.config.nack.is_some();
+        let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] else {
+            return;
+        };
+        let ssrc = *ssrc;
+        while let Some(frame) = playout.pop(now, waits) {
+            show(&mut self.viewer, now, ssrc, &frame);
+        }
+        if playout.asks(now) {
+            let mut bytes = Vec::new();
+            write_picture_loss(&mut bytes, self.config.ssrc, ssrc);
+            if self.send(now, place, bytes)
+                && let Some(playout) = &mut self.sources[place].playout
+            {
+                playout.has_asked();
+            }
+        }
+    }
+
+    /// Tells how a source's frames fared.
+    pub(super) fn tell_viewed(&mut self, place: usize) {
+        let Source { peer, ssrc, playout: Some(playout), .. } = &self.sources[place] else { return };
+        let (peer, ssrc, viewed) = (*peer, *ssrc, playout.viewed());
+        self.out.push_back(Output::Event(Decision::FramesViewed { peer, ssrc, viewed }));
+    }
+
+    /// Gives out the frames of a source that leaves, and tells how they fared.
+    pub(super) fn drain(&mut self, now: Time, place: usize) {
+        if let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] {
+            while let Some(frame) = playout.drain(now) {
+                show(&mut self.viewer, now, *ssrc, &frame);
+            }
+            self.viewer.iter_mut().for_each(|viewer| viewer.left(*ssrc));
+            self.tell_viewed(place);
+        }
+    }
+}
+
+/// Gives a frame to a viewer, if there is one.
+fn show(viewer: &mut Option<Box<dyn FrameSink>>, now: Time, ssrc: u32, frame: &PlayedFrame) {
+    viewer.iter_mut().for_each(|viewer| viewer.frame(now, ssrc, frame));
+}

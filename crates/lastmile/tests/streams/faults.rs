@@ -1,0 +1,167 @@
+//! Video over a path that is cut, to a receiver that is started anew, from a sender whose address changes, and beside packets of others.
+
+use std::sync::Arc;
+
+use super::video::{Shared, Viewer, coding, controlled};
+use super::*;
+
+/// A datagram on its way: when it left, and whether it goes to the receiver.
+struct Way {
+    at: Time,
+    to_receiver: bool,
+}
+
+/// A stream of video of so many seconds to a receiver; another one takes its place at that time. `path` says what arrives of a datagram,
+/// or that its host refuses it. The frames that are shown, and the sender's end.
+fn streamed(
+    config: SenderConfig,
+    anew: Option<Time>,
+    mut path: impl FnMut(&Way, Datagram) -> Result<Vec<Datagram>, Failure>,
+) -> (Vec<Time>, End) {
+    let seen = Shared::default();
+    let mut sender = coding(config, &seen, 1.0);
+    let receiver = |ssrc| {
+        let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(ssrc) };
+        Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap()
+    };
+    let (mut old, mut anew, mut receiver) = (None, anew.map(|at| (at, receiver(9))), receiver(8));
+    let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
+    let (mut order, mut wakes, mut ended) = (0, [Some(Time::ZERO); 2], None);
+    loop {
+        let next = queue.keys().next().map(|&(at, _)| at);
+        let Some(now) = [next, wakes[0], wakes[1]].into_iter().flatten().min() else { break };
+        if let Some((_, one)) = anew.take_if(|(at, _)| now >= *at) {
+            old = Some(std::mem::replace(&mut receiver, one));
+        }
+        let (to_receiver, input) = match queue.first_entry().filter(|entry| entry.key().0 == now) {
+            Some(entry) => entry.remove(),
+            None => (wakes[1] == Some(now), Input::Wake),
+        };
+        let (packets, decisions, wake) = if to_receiver {
+            receiver.handle(now, input);
+            drain(&mut receiver, now)
+        } else {
+            sender.handle(now, input);
+            drain(&mut sender, now)
+        };
+        wakes[usize::from(to_receiver)] = wake;
+        ended = ended.or(decisions.iter().find_map(|what| match what {
+            Decision::MediaEnded { why, .. } => Some(*why),
+            _ => None,
+        }));
+        for (at, mut datagram) in packets {
+            if !to_receiver {
+                (datagram.from, datagram.to) = ends();
+            }
+            let came = at + Span::from_millis(20);
+            let inputs = match path(&Way { at, to_receiver: !to_receiver }, datagram) {
+                Err(reason) => vec![(to_receiver, Input::Failed { port: PortId(0), id: None, reason })],
+                Ok(datagrams) => {
+                    let input =
+                        |datagram| (!to_receiver, Input::Datagram { port: PortId(0), at: came, datagram });
+                    datagrams.into_iter().map(input).collect()
+                }
+            };
+            for input in inputs {
+                order += 1;
+                queue.insert((came, order), input);
+            }
+        }
+    }
+    drop((sender, receiver, old, anew));
+    let shown = Arc::into_inner(seen).unwrap().into_inner().unwrap().shown;
+    (shown.iter().map(|(at, _)| *at).collect(), ended.unwrap())
+}
+
+/// Frames that were shown between two times, in seconds.
+fn between(shown: &[Time], from: i64, to: i64) -> usize {
+    shown.iter().filter(|shown| (at(1_000 * from)..at(1_000 * to)).contains(shown)).count()
+}
+
+fn lasting(control: &str, seconds: i64) -> SenderConfig {
+    SenderConfig { stop: at(1_000 * seconds), ..controlled(control) }
+}
+
+/// 25 frames a second are made.
+#[test]
+fn a_path_that_is_cut_for_ten_seconds_carries_video_again() {
+    for control in ["tfrc", "tfrc+spike", "vtp"] {
+        let (shown, ended) = streamed(lasting(control, 60), None, |way, datagram| {
+            Ok(if (at(5_000)..at(15_000)).contains(&way.at) { vec![] } else { vec![datagram] })
+        });
+        assert_eq!(ended, End::Stop, "{control}");
+        assert_eq!(between(&shown, 6, 15), 0, "{control}");
+        let after = between(&shown, 40, 60);
+        assert!(between(&shown, 1, 5) > 80 && after > 400, "{control}: {after} of 500");
+    }
+}
+
+#[test]
+fn a_receiver_that_is_started_anew_shows_video_within_a_second() {
+    // Its port is closed for three seconds.
+    let (shown, ended) = streamed(lasting("tfrc", 20), Some(at(8_000)), |way, datagram| {
+        match (at(5_000)..at(8_000)).contains(&way.at) {
+            true if way.to_receiver => Err(Failure::PortClosed),
+            true => Ok(vec![]),
+            false => Ok(vec![datagram]),
+        }
+    });
+    assert_eq!((ended, between(&shown, 6, 8)), (End::Stop, 0));
+    assert!(between(&shown, 9, 10) > 5 && between(&shown, 12, 20) > 180, "{:?}", between(&shown, 9, 10));
+    // One that is never started again ends the stream, which says so.
+    let (_, ended) = streamed(lasting("tfrc", 60), None, |way, datagram| match way.at < at(5_000) {
+        true => Ok(vec![datagram]),
+        false => Err(Failure::PortClosed),
+    });
+    assert_eq!(ended, End::PortClosed);
+}
+
+/// As when a NAT forgets it: packets come from another port, and answers to the old one are lost.
+#[test]
+fn a_change_of_the_senders_address_is_survived() {
+    let moved: SocketAddr = "10.0.0.1:43000".parse().unwrap();
+    let (shown, ended) = streamed(lasting("tfrc", 20), None, |way, mut datagram| {
+        let after = way.at >= at(5_000);
+        if way.to_receiver && after {
+            datagram.from = moved;
+        }
+        if !way.to_receiver {
+            if after != (datagram.to == moved) {
+                return Ok(vec![]);
+            }
+            datagram.to = ends().0;
+        }
+        Ok(vec![datagram])
+    });
+    assert_eq!(ended, End::Stop);
+    assert!(between(&shown, 5, 6) >= 10, "{}", between(&shown, 5, 6));
+    assert!(between(&shown, 6, 20) > 320, "{}", between(&shown, 6, 20));
+}
+
+/// Beside each packet come truncated copies of it, one of an unknown payload type, and garbage; answers are cut short as well.
+#[test]
+fn broken_and_unknown_packets_beside_a_stream_do_not_harm_it() {
+    let (clean, _) = streamed(lasting("tfrc", 20), None, |_, datagram| Ok(vec![datagram]));
+    let mut number = 0_usize;
+    let (shown, ended) = streamed(lasting("tfrc", 20), None, |_, datagram| {
+        number += 1;
+        let bytes = datagram.payload.udp().unwrap();
+        let with =
+            |bytes: Vec<u8>| Datagram { payload: lastmile::node::Payload::Udp(bytes), ..datagram.clone() };
+        let mut unknown = bytes.to_vec();
+        // Of another source, with payload type 33.
+        (unknown[1], unknown[8]) = (33, !unknown[8]);
+        let garbage = (0..bytes.len()).map(|at| ((at * number * 37) >> 3) as u8).collect();
+        let mut all = vec![with(bytes[..number % 12].to_vec()), with(garbage)];
+        if !is_rtcp(bytes) {
+            all.push(with(unknown));
+        } else {
+            all.push(with(bytes[..bytes.len() - 1].to_vec()));
+        }
+        all.insert(number % 4, datagram.clone());
+        Ok(all)
+    });
+    assert_eq!(ended, End::Stop);
+    let (clean, shown) = (between(&clean, 1, 20), between(&shown, 1, 20));
+    assert!(shown * 50 >= clean * 49, "{shown} of {clean}");
+}
