@@ -1,15 +1,17 @@
 //! `lastmile receive`: the receiving end of streams on this host.
 
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::anyhow;
 use lastmile::endpoint::AnyEndpoint;
-use lastmile::endpoint::stream::{Decision, FeedbackInterval, MEDIA, ReceiverConfig};
+use lastmile::endpoint::stream::{Decision, FeedbackInterval, MEDIA, ReceiverConfig, Viewed as Frames};
 use lastmile::time::Span;
 use lastmile_net::recording::Header;
 
 use super::stream::of_use;
-use crate::files::live::LiveArgs;
+use crate::files::live::{LiveArgs, Section};
 use crate::roles::{
     self, stream,
     stream::receiving::{Quality, Receiving},
@@ -84,13 +86,15 @@ impl Args {
 struct Viewed {
     quality: Option<Quality>,
     fault: Box<dyn Fn() -> Option<anyhow::Error>>,
+    /// Makes its section of the page, of the last counts of frames.
+    section: Option<Box<dyn FnOnce(Frames) -> String>>,
 }
 
 /// The receiver, with its header and what its viewer tells.
 fn endpoint(args: &Args, config: ReceiverConfig) -> anyhow::Result<(Header, AnyEndpoint, Viewed)> {
     if !args.is_viewed() {
         let (header, endpoint) = stream::receiver(config)?;
-        return Ok((header, endpoint, Viewed { quality: None, fault: Box::new(|| None) }));
+        return Ok((header, endpoint, Viewed { quality: None, fault: Box::new(|| None), section: None }));
     }
     #[cfg(not(feature = "video"))]
     {
@@ -102,7 +106,12 @@ fn endpoint(args: &Args, config: ReceiverConfig) -> anyhow::Result<(Header, AnyE
         let reference = args.reference.as_deref().map(stream::video::VideoName::from);
         let viewer = stream::video::viewer(args.output.as_deref(), reference.as_ref(), args.frame_rate)?;
         let (seen, told) = (viewer.seen(), viewer.seen());
+        #[cfg(feature = "pages")]
+        let drawn = viewer.seen();
         let (header, endpoint) = stream::viewing_receiver(config, Box::new(viewer))?;
+        #[cfg(feature = "pages")]
+        let section: Option<Box<dyn FnOnce(Frames) -> String>> =
+            Some(Box::new(move |frames| stream::film::section(&drawn.lock(), frames)));
         let quality = move || stream::receiving::in_words(&told.lock());
         let file =
             args.output.clone().or_else(|| args.reference.clone().map(PathBuf::from)).unwrap_or_default();
@@ -110,7 +119,9 @@ fn endpoint(args: &Args, config: ReceiverConfig) -> anyhow::Result<(Header, AnyE
             let error = seen.lock().error.take()?;
             Some(crate::shell::replace::incomplete(&file, &error.into()))
         };
-        Ok((header, endpoint, Viewed { quality: Some(Box::new(quality)), fault: Box::new(fault) }))
+        #[cfg(not(feature = "pages"))]
+        let section = None;
+        Ok((header, endpoint, Viewed { quality: Some(Box::new(quality)), fault: Box::new(fault), section }))
     }
 }
 
@@ -130,7 +141,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ..ReceiverConfig::new(ssrc)
     };
     let (header, endpoint, viewed) = endpoint(&args, config)?;
-    let live = args.live.open(header, endpoint)?;
+    let frames = Rc::new(Cell::new(Frames::default()));
+    let last = Rc::clone(&frames);
+    let section = viewed.section.map(|section| Box::new(move || section(last.get())) as Section);
+    let live = args.live.open(header, endpoint)?.with_section(section);
     if !args.json {
         crate::shell::log(&format!(
             "receiving on {}; stream to it with: lastmile stream HOST",
@@ -141,6 +155,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     receiving.quality = viewed.quality;
     let looked_at = crate::shell::is_looked_at(args.json);
     let written = live.run(&mut driver, None, |event| {
+        if let Some(Decision::FramesViewed { viewed, .. }) = event.what.of() {
+            frames.set(*viewed);
+        }
         let line = receiving.take(event);
         let says = matches!(
             event.what.of(),
