@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Decode H.264 and write it to FILE: pictures (.y4m), or the byte stream as it came (.h264)
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     output: Option<PathBuf>,
-    /// Compare pictures with the sender's source (PSNR, SSIM): `testsrc` or FILE.y4m
+    /// Compare pictures with the sender's source (PSNR, SSIM): `testsrc` or FILE.y4m; the page of --html has SSIM over time, and stills
     #[arg(long, value_name = "SOURCE", help_heading = "Real video")]
     reference: Option<String>,
     /// Frames per second of the sender [default: 30, or those of the reference]

@@ -68,6 +68,11 @@ const MEASUREMENTS: &[Measurement] = &[
         method: "from = \"home\"\nto = \"server\"\nmethod = \"wbest\"\ndirection = \"both\"",
     },
     Measurement {
+        title: "CapProbe over the same link: the capacity alone, by the pair that met nobody.",
+        in_cell: false,
+        method: "from = \"home\"\nto = \"server\"\nmethod = \"capprobe\"\ndirection = \"forward\"",
+    },
+    Measurement {
         title: "WBest to a phone in a cell of 802.11g, where a laptop takes 18 Mbit/s.",
         in_cell: true,
         method: "from = \"server\"\nto = \"phone\"\nmethod = \"wbest\"\ndirection = \"forward\"",
@@ -76,11 +81,6 @@ const MEASUREMENTS: &[Measurement] = &[
         title: "The median dispersion of packet pairs there: the capacity alone.",
         in_cell: true,
         method: "from = \"server\"\nto = \"phone\"\nmethod = \"dispersion\"\ndirection = \"forward\"",
-    },
-    Measurement {
-        title: "CapProbe there: the capacity by the pair that met nobody.",
-        in_cell: true,
-        method: "from = \"server\"\nto = \"phone\"\nmethod = \"capprobe\"\ndirection = \"forward\"",
     },
 ];
 
