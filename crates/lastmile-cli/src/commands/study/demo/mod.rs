@@ -203,8 +203,9 @@ fn in_lab<T>(
             return Err(LabFailure::Other(Exit::Interrupted.blame(anyhow!("interrupted"))));
         }
         tried += 1;
-        if run.lateness.refused.is_none() || tried >= tries {
-            return Ok((begun, run));
+        match &run.lateness.refused {
+            Some(why) if tried < tries => say_in_lines(&format!("Refused, and tried again: {why}.")),
+            _ => return Ok((begun, run)),
         }
     }
 }
