@@ -5,7 +5,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 	deb static installed shots strings
 
 help:
-	@echo "make demo      build, then measure a path of known truth, with real packets"
+	@echo "make demo      build, then measure paths of known truth and send video over a cell of Wi-Fi, with real packets (90 seconds; target/demo.html)"
 	@echo "make test      format, lints, docs, all tests, conformance, lab tests"
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
 	@echo "make paths     wrong numbers on random paths, with and without a warning (ARGS=... are passed on; ten minutes)"
@@ -48,7 +48,9 @@ installed: deb static
 shots: build
 	scripts/shots.sh
 
-demo: build
+# With real video, which is no part of the default build.
+demo: setup
+	cargo build --release --locked -p lastmile-cli --features video
 	target/release/lastmile demo --html target/demo.html
 
 test: setup

@@ -1,16 +1,18 @@
 //! `lastmile receive`: the receiving end of streams on this host.
 
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::anyhow;
 use lastmile::endpoint::AnyEndpoint;
-use lastmile::endpoint::stream::{Decision, FeedbackInterval, MEDIA, ReceiverConfig};
+use lastmile::endpoint::stream::{Decision, FeedbackInterval, MEDIA, ReceiverConfig, Viewed as Frames};
 use lastmile::time::Span;
 use lastmile::wire::sdes::MasterKey;
 use lastmile::wire::sdp::Video;
 use lastmile_net::recording::Header;
 
-use crate::files::live::LiveArgs;
+use crate::files::live::{LiveArgs, Section};
 use crate::roles::{
     self, stream,
     stream::receiving::{Quality, Receiving},
@@ -48,7 +50,7 @@ pub(crate) struct Args {
     /// Decode H.264 and write it to FILE: pictures (.y4m), or the byte stream as it came (.h264)
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     output: Option<PathBuf>,
-    /// Compare pictures with the sender's source (PSNR, SSIM): `testsrc` or FILE.y4m
+    /// Compare pictures with the sender's source (PSNR, SSIM): `testsrc` or FILE.y4m; the page of --html has SSIM over time, and stills
     #[arg(long, value_name = "SOURCE", help_heading = "Real video")]
     reference: Option<String>,
     /// Frames per second of the sender [default: 30, or those of the reference]
@@ -146,6 +148,8 @@ impl Args {
 struct Viewed {
     quality: Option<Quality>,
     fault: Box<dyn Fn() -> Option<anyhow::Error>>,
+    /// Makes its section of the page, of the last counts of frames.
+    section: Option<Box<dyn FnOnce(Frames) -> String>>,
 }
 
 /// The receiver, with its header and what its viewer tells.
@@ -156,7 +160,7 @@ fn endpoint(
 ) -> anyhow::Result<(Header, AnyEndpoint, Viewed)> {
     if !args.is_viewed() {
         let (header, endpoint) = stream::receiver(config)?;
-        return Ok((header, endpoint, Viewed { quality: None, fault: Box::new(|| None) }));
+        return Ok((header, endpoint, Viewed { quality: None, fault: Box::new(|| None), section: None }));
     }
     #[cfg(not(feature = "video"))]
     {
@@ -170,7 +174,12 @@ fn endpoint(
         let mut viewer = stream::video::viewer(args.output.as_deref(), reference.as_ref(), args.frame_rate)?;
         described.iter().for_each(|video| viewer.learn(&video.stream()));
         let (seen, told) = (viewer.seen(), viewer.seen());
+        #[cfg(feature = "pages")]
+        let drawn = viewer.seen();
         let (header, endpoint) = stream::viewing_receiver(config, Box::new(viewer))?;
+        #[cfg(feature = "pages")]
+        let section: Option<Box<dyn FnOnce(Frames) -> String>> =
+            Some(Box::new(move |frames| stream::film::section(&drawn.lock(), frames)));
         let quality = move || {
             let seen = told.lock();
             stream::receiving::Seen { psnr: seen.psnr(), ssim: seen.ssim(), undecodable: seen.undecodable }
@@ -194,7 +203,9 @@ fn endpoint(
             }
             Some(crate::shell::replace::incomplete(&output, &error.into()))
         };
-        Ok((header, endpoint, Viewed { quality: Some(Box::new(quality)), fault: Box::new(fault) }))
+        #[cfg(not(feature = "pages"))]
+        let section = None;
+        Ok((header, endpoint, Viewed { quality: Some(Box::new(quality)), fault: Box::new(fault), section }))
     }
 }
 
@@ -225,7 +236,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         ..ReceiverConfig::new(ssrc)
     };
     let (header, endpoint, viewed) = endpoint(&args, config, described.as_ref())?;
-    let live = args.live.open(header, endpoint)?;
+    let frames = Rc::new(Cell::new(Frames::default()));
+    let last = Rc::clone(&frames);
+    let section = viewed.section.map(|section| Box::new(move || section(last.get())) as Section);
+    let live = args.live.open(header, endpoint)?.with_section(section);
     let line = args.line(addresses[0].port(), key.as_ref().filter(|_| made));
     let dropped = key.as_ref().map(|key| guard(&mut driver, key.clone(), "packets")).transpose()?;
     if !args.json {
@@ -247,6 +261,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut screen = Screen::new(args.json);
     let mut fault = None;
     let written = live.run(&mut driver, None, |event| {
+        if let Some(Decision::FramesViewed { viewed, .. }) = event.what.of() {
+            frames.set(*viewed);
+        }
         receiving.take(event);
         if let Some(error) = (viewed.fault)() {
             // Told at once: what comes from then on is lost.

@@ -43,7 +43,12 @@ pub(crate) struct Live {
     events: Option<(PathBuf, BufWriter<Spool>)>,
     #[cfg(feature = "pages")]
     page: Option<(PathBuf, Run)>,
+    /// Makes a section of the page when the run is over.
+    section: Option<Section>,
 }
+
+/// Makes a section of a page.
+pub(crate) type Section = Box<dyn FnOnce() -> String>;
 
 impl LiveArgs {
     /// True if a recording is asked for.
@@ -75,11 +80,17 @@ impl LiveArgs {
             events,
             #[cfg(feature = "pages")]
             page,
+            section: None,
         })
     }
 }
 
 impl Live {
+    /// The same with a section of its page about what is in no file.
+    pub(crate) fn with_section(self, section: Option<Section>) -> Live {
+        Live { section, ..self }
+    }
+
     /// Runs the endpoint until it has finished, `limit` is over, `done` says so of a decision, or a signal comes. Files are ended;
     /// what could not be written is the second error, for after the results.
     pub(crate) fn run(
@@ -88,7 +99,7 @@ impl Live {
         limit: Option<Duration>,
         mut done: impl FnMut(&Event) -> bool,
     ) -> anyhow::Result<anyhow::Result<()>> {
-        let Live { endpoint, recorder, mut events, .. } = self;
+        let Live { endpoint, recorder, mut events, section, .. } = self;
         #[cfg(feature = "pages")]
         let mut page = self.page;
         let interrupted = Cell::new(false);
@@ -132,8 +143,11 @@ impl Live {
             (Err(one), Err(other)) => Err(anyhow!("{one}; {other}")),
             (recorded, written) => recorded.and(written),
         };
+        #[cfg(not(feature = "pages"))]
+        drop(section);
         #[cfg(feature = "pages")]
-        let done = done.and(page.map_or(Ok(()), |(file, run)| {
+        let done = done.and(page.map_or(Ok(()), |(file, mut run)| {
+            run.section = section.map(|section| section()).unwrap_or_default();
             let page = crate::files::page::of_run(&run);
             crate::shell::replace::replace(&file, |out| Ok(out.write_all(page.as_bytes())?))
         }));

@@ -31,6 +31,9 @@ pub(crate) mod measure;
 pub(crate) mod stream;
 const ROLES: &[&dyn Role] = &[&measure::Measuring, &stream::Streaming];
 
+#[cfg(all(feature = "video", feature = "study"))]
+pub(crate) use stream::film;
+
 /// Duties of a role in the program.
 trait Role: Sync {
     /// Its name in recordings.

@@ -26,6 +26,8 @@ pub(crate) struct Run {
     pub(crate) results: Vec<Event>,
     /// The first of an endpoint's other records, in its role's form.
     pub(crate) records: Vec<Value>,
+    /// A section of the page about what is in no file.
+    pub(crate) section: String,
     /// Records of the network, in an event file.
     pub(crate) network: u64,
 }

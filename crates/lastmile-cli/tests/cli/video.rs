@@ -20,9 +20,13 @@ pub(super) fn number(text: &str, before: &str) -> f64 {
 #[test]
 fn the_test_pattern_arrives_in_pictures_that_can_be_compared() {
     let scratch = Scratch::new("video");
-    let [pictures, record, sdp] = ["out.y4m", "received.jsonl", "stream.sdp"].map(|name| scratch.path(name));
-    let receiver =
-        Receiver::start(&["--once", "--output", &pictures, "--reference", "testsrc", "--record", &record]);
+    let [pictures, record, sdp, page] =
+        ["out.y4m", "received.jsonl", "stream.sdp", "received.html"].map(|name| scratch.path(name));
+    let mut options = vec!["--once", "--output", &pictures, "--reference", "testsrc", "--record", &record];
+    if cfg!(feature = "pages") {
+        options.extend(["--html", &page]);
+    }
+    let receiver = Receiver::start(&options);
     let options = ["--size", "160x120", "--seconds", "3", "--max", "1 Mbit/s", "--sdp", &sdp, "--json"];
     let ended = receiver.stream("testsrc", &options);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -44,6 +48,11 @@ fn the_test_pattern_arrives_in_pictures_that_can_be_compared() {
         places as f64 + 2.0 >= shown && places as u64 <= frames,
         "{places} places, {shown} shown of {frames}"
     );
+    if cfg!(feature = "pages") {
+        let page = read(&page);
+        assert!(page.contains("<h2>Video</h2>") && page.contains("above the least"));
+        assert_eq!(page.matches("data:image/png;base64,").count(), 2);
+    }
     let description = read(&sdp);
     assert!(description.contains("a=rtpmap:96 H264/90000") && description.contains("sprop-parameter-sets="));
     // It has the key, and nobody else may read it.

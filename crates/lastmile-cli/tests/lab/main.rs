@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod cost;
+mod demo;
 mod enough;
 mod iperf3;
 #[path = "../../../lastmile-net/tests/lab/patience.rs"]

@@ -6,14 +6,20 @@ pub mod h264;
 mod pattern;
 pub mod quality;
 mod scale;
+mod screen;
+mod seen;
 mod source;
+mod still;
 mod viewer;
 mod y4m;
 
 pub use pattern::TestPattern;
 pub use scale::scaled;
-pub use source::{SourceError, VideoSource};
-pub use viewer::{Output, Reference, Seen, SharedSeen, Viewer};
+pub use screen::Reference;
+pub use seen::{Place, Seen, SharedSeen, Still};
+pub use source::{Coding, SharedCoding, SourceError, VideoSource};
+pub use still::png;
+pub use viewer::{Output, Viewer};
 pub use y4m::{Y4mReader, Y4mWriter, trim};
 
 use std::io;

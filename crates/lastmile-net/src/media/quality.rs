@@ -37,6 +37,13 @@ pub fn ssim(original: &Picture, other: &Picture) -> Option<Quality> {
     Some(Quality { y: y.0, u: u.0, v: v.0, all })
 }
 
+/// Mean squared error and SSIM of Y; `None` for pictures of different sizes.
+pub fn luma(original: &Picture, other: &Picture) -> Option<(f64, f64)> {
+    let ([a, ..], [x, ..], [size, ..]) = (original.planes(), other.planes(), original.plane_sizes());
+    let (sum, samples) = squared_error(a, x, size);
+    (original.size() == other.size()).then(|| (sum / samples, similarity(a, x, size)))
+}
+
 /// A measure of each pair of planes.
 fn planes<T>(
     original: &Picture,

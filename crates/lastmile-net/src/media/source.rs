@@ -31,6 +31,28 @@ impl SourceError {
     }
 }
 
+/// Time that coding took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coding {
+    /// Pictures coded.
+    pub pictures: u64,
+    /// Time of all.
+    pub took: Span,
+    /// Pictures that took longer than the interval of one.
+    pub slow: u64,
+}
+
+/// Time that coding took, for the program that drives the stream.
+#[derive(Clone, Debug, Default)]
+pub struct SharedCoding(Arc<Mutex<Coding>>);
+
+impl SharedCoding {
+    /// So far.
+    pub fn get(&self) -> Coding {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Pictures, coded. After an error it has no more frames.
 pub struct VideoSource {
     pictures: Box<dyn Pictures>,
@@ -46,6 +68,8 @@ pub struct VideoSource {
     share: f64,
     payloads: Vec<Vec<u8>>,
     took: Span,
+    untimed: bool,
+    coding: SharedCoding,
     error: SourceError,
 }
 
@@ -86,14 +110,27 @@ impl VideoSource {
             share: payload as f64 / packet_size.0.max(1) as f64,
             payloads: Vec::new(),
             took: Span::ZERO,
+            untimed: false,
+            coding: SharedCoding::default(),
             error: SourceError::default(),
         };
         Ok((source, first))
     }
 
+    /// The same source where coding takes no time: in virtual time, whose results are the same each time.
+    #[must_use]
+    pub fn untimed(self) -> VideoSource {
+        VideoSource { untimed: true, ..self }
+    }
+
     /// The error that ends it, to be looked at while it is used.
     pub fn error(&self) -> SourceError {
         self.error.clone()
+    }
+
+    /// The time that coding took, to be looked at while it is used.
+    pub fn coding(&self) -> SharedCoding {
+        self.coding.clone()
     }
 
     /// The time from this frame to the next. Frames stand where their number says.
@@ -136,8 +173,12 @@ impl FrameSource for VideoSource {
         if size > 0 {
             self.share += (content as f64 / size as f64 - self.share) / GAIN;
         }
+        let next = self.next();
         self.took = Span::from_nanos(began.elapsed().as_nanos() as i64);
-        Frame { size: Bytes(size), next: self.next() }
+        let mut coding = self.coding.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (coding.pictures, coding.took) = (coding.pictures + 1, coding.took + self.took);
+        coding.slow += u64::from(self.took > next);
+        Frame { size: Bytes(size), next }
     }
 
     fn range(&self) -> (Rate, Rate) {
@@ -161,7 +202,7 @@ impl FrameSource for VideoSource {
     }
 
     fn took(&self) -> Span {
-        self.took
+        if self.untimed { Span::ZERO } else { self.took }
     }
 
     fn resize(&mut self, packet_size: Bytes) {

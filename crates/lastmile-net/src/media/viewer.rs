@@ -1,12 +1,14 @@
 //! A viewer of one stream: it decodes its frames, writes them to a file, and compares them with their originals.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use lastmile::endpoint::stream::{CLOCK_RATE, FrameSink, PlayedFrame};
 use lastmile::time::{Span, Time};
 
-use super::{Decoder, MediaError, Picture, Pictures, TestPattern, Y4mWriter, quality, scaled};
+use super::screen::{Comparing, Reference, Shown};
+use super::seen::SharedSeen;
+use super::{Decoder, MediaError, Picture, Y4mWriter};
 
 /// Pictures are repeated for frames that were not shown only up to so many more than the time that passed has places: a sender's clock may
 /// be wrong, or lie.
@@ -23,61 +25,11 @@ pub enum Output {
     Y4m(Y4mWriter<Box<dyn Write + Send>>),
 }
 
-/// Originals of a viewer's pictures.
-pub enum Reference {
-    /// These.
-    Pictures(Box<dyn Pictures>),
-    /// The test pattern in the size of the pictures that come; nothing before the first.
-    TestPattern(Option<TestPattern>),
-}
-
-/// Counts and quality of the pictures that a viewer saw.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// Pictures decoded and shown.
-    pub pictures: u64,
-    /// Frames of which no picture could be decoded.
-    pub undecodable: u64,
-    /// Size of the last picture.
-    pub size: Option<(usize, usize)>,
-    /// Pictures compared, the sum of their mean squared errors of Y, and of their SSIM of Y.
-    compared: (u64, f64, f64),
-    /// The fault of the file of what was received: then no more is written.
-    pub error: Option<MediaError>,
-    /// The fault of the originals: then no more is compared.
-    pub reference_error: Option<MediaError>,
-}
-
-impl Seen {
-    /// PSNR of Y in dB, by the mean of the squared errors of all pictures; `None` where none was compared.
-    pub fn psnr(&self) -> Option<f64> {
-        let (pictures, errors, _) = self.compared;
-        (pictures > 0).then(|| 10.0 * (255.0 * 255.0 * pictures as f64 / errors).log10())
-    }
-
-    /// Mean SSIM of Y.
-    pub fn ssim(&self) -> Option<f64> {
-        let (pictures, _, similarity) = self.compared;
-        (pictures > 0).then(|| similarity / pictures as f64)
-    }
-}
-
-/// Counts and quality of a viewer's pictures, for the program that drives its receiver.
-#[derive(Clone, Debug, Default)]
-pub struct SharedSeen(Arc<Mutex<Seen>>);
-
-impl SharedSeen {
-    /// A look at it; the viewer waits meanwhile.
-    pub fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The viewer. It follows the first stream until that has left or shows nothing, and then the next.
 pub struct Viewer {
     decoder: Box<dyn Decoder>,
     output: Option<Output>,
-    reference: Option<Reference>,
+    comparing: Option<Comparing>,
     frame_rate: f64,
     /// The stream that it follows, and when its last frame was due.
     following: Option<(u32, Time)>,
@@ -95,8 +47,9 @@ impl Viewer {
         reference: Option<Reference>,
         frame_rate: f64,
     ) -> Viewer {
-        let seen = SharedSeen::default();
-        Viewer { decoder, output, reference, frame_rate, following: None, written: None, began: None, seen }
+        let seen = SharedSeen::new(frame_rate);
+        let comparing = reference.map(|reference| Comparing::new(reference, frame_rate, seen.clone()));
+        Viewer { decoder, output, comparing, frame_rate, following: None, written: None, began: None, seen }
     }
 
     /// Takes parameter sets that are known before the stream.
@@ -116,8 +69,8 @@ impl Viewer {
     }
 
     /// Places in time from one timestamp to another.
-    fn places(&self, ticks: i32) -> i64 {
-        (f64::from(ticks) / f64::from(CLOCK_RATE) * self.frame_rate).round() as i64
+    fn places(&self, ticks: impl Into<f64>) -> i64 {
+        (ticks.into() / f64::from(CLOCK_RATE) * self.frame_rate).round() as i64
     }
 
     fn write_picture(&mut self, now: Time, timestamp: u32, picture: &Picture) -> Result<(), MediaError> {
@@ -137,35 +90,6 @@ impl Viewer {
         Ok(())
     }
 
-    /// Compares a picture with the one of its place in time.
-    fn compare(&mut self, timestamp: u32, picture: &Picture) -> Result<(), MediaError> {
-        // The sender's clock of media begins with its first picture.
-        let place = (f64::from(timestamp) / f64::from(CLOCK_RATE) * self.frame_rate).round() as u64;
-        let (width, height) = picture.size();
-        let original = match &mut self.reference {
-            None => return Ok(()),
-            Some(Reference::Pictures(pictures)) => pictures.picture(place)?,
-            Some(Reference::TestPattern(pattern)) => {
-                if pattern.as_ref().is_none_or(|pattern| pattern.size() != (width, height)) {
-                    *pattern = Some(TestPattern::new(width, height, self.frame_rate)?);
-                }
-                let Some(pattern) = pattern else { return Ok(()) };
-                pattern.picture(place)?
-            }
-        };
-        let resized =
-            (original.size() != picture.size()).then(|| scaled(original, width, height)).transpose()?;
-        let original = resized.as_ref().unwrap_or(original);
-        let (Some(psnr), Some(ssim)) = (quality::psnr(original, picture), quality::ssim(original, picture))
-        else {
-            return Ok(());
-        };
-        let mut seen = self.seen.lock();
-        let error = 255.0 * 255.0 / 10_f64.powf(psnr.y / 10.0);
-        seen.compared = (seen.compared.0 + 1, seen.compared.1 + error, seen.compared.2 + ssim.y);
-        Ok(())
-    }
-
     fn view(&mut self, now: Time, frame: &PlayedFrame) -> Result<(), MediaError> {
         let unit = &frame.unit;
         if let Some(Output::H264(out)) = &mut self.output
@@ -173,7 +97,10 @@ impl Viewer {
         {
             self.failed(error.into());
         }
-        let Ok(Some(picture)) = self.decoder.decode(&unit.bytes) else {
+        let began = Instant::now();
+        let decoded = self.decoder.decode(&unit.bytes);
+        self.seen.lock().decoding += began.elapsed();
+        let Ok(Some(picture)) = decoded else {
             self.seen.lock().undecodable += 1;
             return Ok(());
         };
@@ -185,9 +112,10 @@ impl Viewer {
             (seen.pictures, seen.size) = (seen.pictures + 1, Some(picture.size()));
         }
         let written = self.write_picture(now, unit.timestamp, &picture);
-        if let Err(error) = self.compare(unit.timestamp, &picture) {
-            self.reference = None;
-            self.seen.lock().reference_error.get_or_insert(error);
+        // The sender's clock of media begins with its first picture.
+        let number = self.places(unit.timestamp).unsigned_abs();
+        if let Some(comparing) = &self.comparing {
+            comparing.show(Shown { at: now, number, picture });
         }
         written
     }
@@ -216,6 +144,7 @@ impl FrameSink for Viewer {
             return;
         }
         (self.following, self.written, self.began) = (None, None, None);
+        self.comparing.iter_mut().for_each(Comparing::finish);
         let flushed = match &mut self.output {
             Some(Output::H264(out)) => out.flush().map_err(MediaError::from),
             Some(Output::Y4m(writer)) => writer.flush(),
@@ -229,7 +158,10 @@ impl FrameSink for Viewer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
+    use crate::media::{Pictures, Place, TestPattern, quality};
     use lastmile::wire::h264::AccessUnit;
 
     /// A picture of the size that the access unit's only byte says.
@@ -352,15 +284,55 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_compared_with_those_of_their_places() {
+    fn what_stands_on_the_screen_is_compared_at_each_place() {
         let mut pattern = TestPattern::new(32, 16, 30.0).unwrap();
         let reference = Reference::Pictures(Box::new(TestPattern::new(32, 16, 30.0).unwrap()));
         let mut viewer = Viewer::new(Box::new(Shades), None, Some(reference), 30.0);
+        let seen = viewer.seen();
         viewer.frame(at(7), 1, &frame(7, 90));
-        let mut picture = Picture::new(32, 16).unwrap();
-        picture.planes_mut()[0].fill(90);
-        let psnr = quality::psnr(pattern.picture(7).unwrap(), &picture).unwrap().y;
-        assert!((viewer.seen().lock().psnr().unwrap() - psnr).abs() < 1e-9);
-        assert!(viewer.seen().lock().ssim().is_some_and(|ssim| ssim < 0.9));
+        viewer.frame(at(10), 1, &frame(10, 91));
+        viewer.left(1);
+        let shade = |shade: u8| {
+            let mut picture = Picture::new(32, 16).unwrap();
+            picture.planes_mut()[0].fill(shade);
+            picture
+        };
+        let mut ssim = |number: u64, picture: &Picture| {
+            quality::ssim(pattern.picture(number).unwrap(), picture).unwrap().y
+        };
+        let expected = [(7, 90), (8, 90), (9, 90), (10, 91)].map(|(number, stood)| {
+            let shown = (![8, 9].contains(&number)).then(|| at(number as i64));
+            Place { number, shown, ssim: ssim(number, &shade(stood)) }
+        });
+        assert_eq!(seen.lock().places, expected);
+        let mean = |places: &[usize]| {
+            places.iter().map(|&place| expected[place].ssim).sum::<f64>() / places.len() as f64
+        };
+        assert!((seen.lock().ssim().unwrap() - mean(&[0, 3])).abs() < 1e-12);
+        assert!((seen.lock().screen_ssim().unwrap() - mean(&[0, 1, 2, 3])).abs() < 1e-12);
+        // There was no whole second.
+        assert!(seen.lock().worst.is_none());
+        // Another stream: nothing stands before its first picture.
+        (0..62).for_each(|number| viewer.frame(at(number), 2, &frame(number as u32, 90)));
+        drop(viewer);
+        let seen = seen.lock();
+        assert_eq!((seen.places.len(), seen.places[4].number), (66, 0));
+        let worst = seen.worst.as_ref().unwrap();
+        let of = |from: usize| seen.places[4 + from..][..30].iter().map(|place| place.ssim);
+        let seconds = [31, 32].map(|from| of(from).sum::<f64>() / 30.0);
+        assert!((worst.second - seconds[0].min(seconds[1])).abs() < 1e-9 && worst.stood == worst.number);
+        let from = if seconds[0] <= seconds[1] { 31 } else { 32 };
+        assert_eq!(worst.ssim, of(from).fold(1.0, f64::min));
+        assert_eq!(worst.source, *pattern.picture(worst.number).unwrap());
+    }
+
+    #[test]
+    fn a_timestamp_that_lies_costs_ten_seconds_of_comparisons_at_most() {
+        let mut viewer = Viewer::new(Box::new(Shades), None, Some(Reference::TestPattern(None)), 30.0);
+        let seen = viewer.seen();
+        viewer.frame(at(0), 1, &frame(0, 90));
+        viewer.frame(at(1), 1, &frame(1_000_000, 90));
+        drop(viewer);
+        assert_eq!(seen.lock().places.len(), 301);
     }
 }

@@ -19,7 +19,7 @@ fn streamed(
     mut path: impl FnMut(&Way, Datagram) -> Result<Vec<Datagram>, Failure>,
 ) -> (Vec<Time>, End) {
     let seen = Shared::default();
-    let mut sender = coding(config, &seen, 1.0);
+    let mut sender = coding(config, &seen, 1.0, Span::from_millis(2));
     let receiver = |ssrc| {
         let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(ssrc) };
         Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap()

@@ -30,15 +30,17 @@ struct Coded {
     factor: f64,
     key: bool,
     payloads: Vec<Vec<u8>>,
+    took: Span,
 }
 
+const TOOK: Span = Span::from_millis(2);
 const FRAME: Span = Span::from_millis(40);
 
 /// A sender of such frames.
-pub(super) fn coding(config: SenderConfig, seen: &Shared, factor: f64) -> Sender {
+pub(super) fn coding(config: SenderConfig, seen: &Shared, factor: f64, took: Span) -> Sender {
     let setting = config.source_setting();
     let payload = (setting.packet_size.0 - setting.headers.0) as usize;
-    let source = Coded { seen: Arc::clone(seen), payload, factor, key: true, payloads: Vec::new() };
+    let source = Coded { seen: Arc::clone(seen), payload, factor, key: true, payloads: Vec::new(), took };
     Sender::sourced(config, Box::new(source)).unwrap()
 }
 
@@ -75,7 +77,7 @@ impl FrameSource for Coded {
         std::mem::take(&mut self.payloads)
     }
     fn took(&self) -> Span {
-        Span::from_millis(2)
+        self.took
     }
 }
 
@@ -94,8 +96,17 @@ impl FrameSink for Viewer {
 const CLEAN: Path = Path { lose: 0, mark: 0, copy: 0, delay: |_| Span::ZERO };
 
 fn played(path: &Path, config: SenderConfig, factor: f64, nack: Option<Span>) -> (Came, Seen, Viewed) {
+    played_slowly(path, config, (factor, TOOK), nack)
+}
+
+fn played_slowly(
+    path: &Path,
+    config: SenderConfig,
+    (factor, took): (f64, Span),
+    nack: Option<Span>,
+) -> (Came, Seen, Viewed) {
     let seen = Shared::default();
-    let sender = coding(config, &seen, factor);
+    let sender = coding(config, &seen, factor, took);
     let config = ReceiverConfig { epoch: EPOCH, video: Some(96), nack, ..ReceiverConfig::new(8) };
     let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
     let came = between(path, sender, receiver);
@@ -193,10 +204,18 @@ fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
 }
 
 #[test]
+fn frames_that_take_as_long_as_they_stand_leave_at_the_whole_rate() {
+    let took = FRAME - Span::from_millis(1);
+    let (came, _, _) = played_slowly(&CLEAN, controlled("fixed(rate=1 Mbit/s)"), (1.0, took), None);
+    let rate = came.sent.bytes.bits() as f64 / 5.0;
+    assert!((0.95e6..1.1e6).contains(&rate), "{rate:.0}");
+}
+
+#[test]
 fn a_receiver_without_a_viewer_decides_as_one_with_it() {
     let decisions = |viewer: bool| {
         let seen = Shared::default();
-        let sender = coding(config_of(3), &seen, 1.0);
+        let sender = coding(config_of(3), &seen, 1.0, TOOK);
         let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
         let receiver = match viewer {
             true => Receiver::viewed(config, Box::new(Viewer(seen))).unwrap(),

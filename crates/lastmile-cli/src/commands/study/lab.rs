@@ -201,6 +201,14 @@ fn can_be_had(args: &Args, scenario: &Scenario, programs: &[Program]) -> anyhow:
 
 /// The lab's lateness in a line, and the refusal in another.
 pub(crate) fn say_lateness(lateness: &LabLateness) {
+    crate::shell::say_in_lines(&lateness_in_words(lateness));
+    if let Some(why) = &lateness.refused {
+        crate::shell::say_in_lines(&format!("refused: {why}"));
+    }
+}
+
+/// The lab's lateness in a line.
+pub(super) fn lateness_in_words(lateness: &LabLateness) -> String {
     let priority = if lateness.realtime { "real-time priority" } else { "no real-time priority" };
     let (p50, p99, worst) = (lateness.p50, lateness.p99, lateness.worst);
     let (over, allowed) = (lateness.late, lateness.allowed);
@@ -209,7 +217,7 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
         format!("; in time the numbers would be within {:.1} % of the capacity", moved * 100.0)
     });
     let core = format!("{:.0} % of a core", lateness.core * 100.0);
-    let line = match (lateness.packets, lateness.events) {
+    match (lateness.packets, lateness.events) {
         (0, 0) => format!("lab: nothing was due, and nothing can be late; {priority}"),
         (0, events) => {
             format!(
@@ -217,10 +225,6 @@ pub(crate) fn say_lateness(lateness: &LabLateness) {
             )
         }
         (packets, _) => format!("lab: {packets} packets, {late}{moved}; {core}; {priority}"),
-    };
-    crate::shell::say_in_lines(&line);
-    if let Some(why) = &lateness.refused {
-        crate::shell::say_in_lines(&format!("refused: {why}"));
     }
 }
 

@@ -26,7 +26,18 @@ const MAX_LINE: u64 = 4 << 20;
 ///
 /// # Errors
 /// It is none, or broken in its middle.
-pub(crate) fn of_recording<R: BufRead>(file: &str, mut reader: Reader<R>) -> Result<String, RecordingError> {
+pub(crate) fn of_recording<R: BufRead>(file: &str, reader: Reader<R>) -> Result<String, RecordingError> {
+    Ok(html::page(file, &body_of_recording(file, reader)?))
+}
+
+/// The same page's body.
+///
+/// # Errors
+/// It is none, or broken in its middle.
+pub(crate) fn body_of_recording<R: BufRead>(
+    file: &str,
+    mut reader: Reader<R>,
+) -> Result<String, RecordingError> {
     let mut run = Run::new(file);
     while let Some(entry) = reader.next_entry()? {
         match entry {
@@ -37,7 +48,7 @@ pub(crate) fn of_recording<R: BufRead>(file: &str, mut reader: Reader<R>) -> Res
     }
     (run.header, run.counts) = (reader.header().cloned(), reader.counts());
     run.cut = reader.cut().map(str::to_owned);
-    Ok(page(&run, &Network::default()))
+    Ok(body(&run, &Network::default()))
 }
 
 /// The page of an event file: decisions and records of the network, one a line.
@@ -81,16 +92,20 @@ pub(crate) fn of_run(run: &Run) -> String {
 }
 
 fn page(run: &Run, network: &Network) -> String {
+    html::page(&run.file, &body(run, network))
+}
+
+fn body(run: &Run, network: &Network) -> String {
     let happened = |event: &Event| Happened { at: event.at, node: event.node, told: told(&event.what) };
     let events: Vec<Happened> = run.events.iter().map(happened).collect();
-    let body = head(run)
+    head(run)
         + &results(run)
+        + &run.section
         + &section(&events, &lanes())
         + &plots(run)
         + &network.section()
         + &list(&events, run.counts.events)
-        + &configuration(run);
-    html::page(&run.file, &body)
+        + &configuration(run)
 }
 
 /// Title and the facts of the run.

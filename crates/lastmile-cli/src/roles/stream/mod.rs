@@ -29,6 +29,8 @@ use crate::shell::exit::Exit;
 use lastmile_report::text::{Table, Text};
 
 mod answer;
+#[cfg(all(feature = "video", feature = "pages"))]
+pub(crate) mod film;
 #[cfg(feature = "pages")]
 mod plots;
 pub(crate) mod receiving;

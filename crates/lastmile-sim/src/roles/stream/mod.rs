@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lastmile::control::{Decision as Controlled, RateController, StreamGroup};
 use lastmile::endpoint::any;
-use lastmile::endpoint::stream::{ControlConfig, Decision, Receiver, Sender, SenderRate};
+use lastmile::endpoint::stream::source::FrameSource;
+use lastmile::endpoint::stream::{
+    ControlConfig, Decision, FrameSink, MEDIA, Receiver, Sender, SenderConfig, SenderRate,
+};
 use lastmile::node::Datagram;
 use lastmile::rng::Stream;
 use lastmile::time::{Span, Time};
@@ -28,11 +31,24 @@ use truth::Truth;
 
 pub use outcome::StreamOutcome;
 
-/// Makes the rate controllers of streams. By default these are the registered ones that the tables name.
+/// Makes the rate controllers and the video of streams. By default controllers are the registered ones that the tables name, and frames have
+/// no content.
 #[derive(Clone, Default)]
-pub struct Make(Option<Arc<MakeController>>);
+pub struct Make {
+    controller: Option<Arc<MakeController>>,
+    video: Option<Arc<MakeVideo>>,
+}
 
 type MakeController = dyn Fn(&Spec) -> Option<Box<dyn RateController>> + Send + Sync;
+type MakeVideo = dyn Fn(&Spec, &SenderConfig) -> Result<Option<Video>, RunError> + Send + Sync;
+
+/// Real video in a stream: its frames and its viewer.
+pub struct Video {
+    /// The sender's frames, whichever source the table names.
+    pub source: Box<dyn FrameSource>,
+    /// The receiver's viewer.
+    pub viewer: Box<dyn FrameSink>,
+}
 
 impl Makers {
     /// With rate controllers of one's own for the streams that `make` gives one for.
@@ -63,7 +79,16 @@ impl Makers {
         self,
         make: impl Fn(&Spec) -> Option<Box<dyn RateController>> + Send + Sync + 'static,
     ) -> Makers {
-        Makers { stream: Make(Some(Arc::new(make))), ..self }
+        Makers { stream: Make { controller: Some(Arc::new(make)), ..self.stream }, ..self }
+    }
+
+    /// With real video in the streams that `make` gives some for. It gets the sender's configuration for the settings of the source.
+    #[must_use]
+    pub fn filming(
+        self,
+        make: impl Fn(&Spec, &SenderConfig) -> Result<Option<Video>, RunError> + Send + Sync + 'static,
+    ) -> Makers {
+        Makers { stream: Make { video: Some(Arc::new(make)), ..self.stream }, ..self }
     }
 }
 
@@ -115,11 +140,15 @@ impl Role for Streaming {
             let (mut config, told) = (spec.sender.clone(), watched.truth.clone());
             let own_controller = match spec.group_rate(streams) {
                 Some(whole) => Some(shared(spec, whole, &mut groups, make)?),
-                None => make.0.as_ref().and_then(|make| make(spec)),
+                None => make.controller.as_ref().and_then(|make| make(spec)),
             };
-            let is_shared = spec.group.is_some();
+            config.peer = peer;
+            let video = make.video.as_ref().map_or(Ok(None), |make| make(spec, &config))?;
+            let (source, viewer) = video.map(|Video { source, viewer }| (source, viewer)).unzip();
+            // A recording of one of a group's streams lacks what the others told the controller, and one of real video the pictures.
+            let is_whole = spec.group.is_none() && source.is_none();
             let sender = move |around: &Surroundings| {
-                (config.peer, config.ssrc, config.epoch) = (peer, own, around.epoch);
+                (config.ssrc, config.epoch) = (own, around.epoch);
                 config.source.seed = seed_of_frames;
                 // A scenario's times are the run's, whatever the host's clock says.
                 (config.start, config.stop) = (around.local(start), around.local(config.stop));
@@ -128,16 +157,22 @@ impl Role for Streaming {
                     Some(controller) => Sender::controlled(config.clone(), controller),
                     None => Sender::informed(config.clone(), told),
                 };
-                let sender = made.map_err(|error| RunError::Make(error.to_string()))?;
-                // A recording of one of a group's streams lacks what the others told the controller.
-                let config: Box<dyn Any + Send> = if is_shared { Box::new(()) } else { Box::new(config) };
+                let mut sender = made.map_err(|error| RunError::Make(error.to_string()))?;
+                if let Some(source) = source {
+                    sender = sender.with_source(source);
+                }
+                let config: Box<dyn Any + Send> = if is_whole { Box::new(config) } else { Box::new(()) };
                 Ok(Made { endpoint: any(sender), config })
             };
             let (mut config, told) = (spec.receiver.clone(), watched.truth.clone());
+            config.video = viewer.as_ref().map(|_| MEDIA);
             let receiver = move |around: &Surroundings| {
                 (config.ssrc, config.epoch, config.resolution) = (others, around.epoch, around.resolution);
-                let receiver = Receiver::informed(config.clone(), told)
+                let mut receiver = Receiver::informed(config.clone(), told)
                     .map_err(|error| RunError::Make(error.to_string()))?;
+                if let Some(viewer) = viewer {
+                    receiver = receiver.with_viewer(viewer);
+                }
                 Ok(Made { endpoint: any(receiver), config: Box::new(config) })
             };
             let place = |(host, port): (usize, u16)| Place { host, ipv6: spec.ipv6, port, number: 0 };
@@ -242,7 +277,7 @@ fn shared(
         Entry::Vacant(place) => {
             let mut asked = spec.clone();
             asked.sender.rate = SenderRate::Controlled(whole.clone());
-            let controller = match make.0.as_ref().and_then(|make| make(&asked)) {
+            let controller = match make.controller.as_ref().and_then(|make| make(&asked)) {
                 Some(controller) => controller,
                 None => whole.build(spec.sender.packet_size).map_err(|error| wrong(&error))?,
             };

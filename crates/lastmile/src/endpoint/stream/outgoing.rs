@@ -83,6 +83,8 @@ impl Sender {
         let planned = (self.coded_until - now).max(Span::ZERO);
         let unheard = rates.is_none() && !self.sent.frames.is_multiple_of(1 << self.halvings(now));
         let wait = match rates {
+            // A coded frame that comes late has waited already.
+            Some((_, pacing)) if self.frames.is_coded() => pacing.time_for(waiting) + (now - at),
             Some((_, pacing)) => pacing.time_for(waiting),
             None if unheard => Span::MAX,
             None => planned,
@@ -94,7 +96,8 @@ impl Sender {
         if self.frames.is_coded() && self.control.is_none() {
             return self.send_coded(now);
         }
-        let from = now.max(at) + self.frames.took;
+        // The next frame takes as long to make: its packets do not leave before that.
+        let (from, until) = (now.max(at) + self.frames.took, next + self.frames.took);
         let Some(control) = &mut self.control else {
             let packets = self.frames.waiting() as u64;
             for index in 0..packets {
@@ -113,8 +116,8 @@ impl Sender {
         control.signals.frame(now, waits, &mut *control.controller);
         control.make_good(now - at);
         self.tell_backlog(now);
-        self.release(from, next);
-        self.pad(from, next, next - at);
+        self.release(from, until);
+        self.pad(from, until, next - at);
     }
 
     /// Sends a coded frame at a fixed rate: its packets follow each other a quarter faster than that.

@@ -72,7 +72,13 @@ impl Receiver {
     /// # Errors
     /// The receiver that counts losses cannot be made.
     pub fn viewed(config: ReceiverConfig, viewer: Box<dyn FrameSink>) -> Result<Receiver, ChoiceError> {
-        Ok(Receiver { viewer: Some(viewer), ..Receiver::new(config)? })
+        Ok(Receiver::new(config)?.with_viewer(viewer))
+    }
+
+    /// The same receiver with a viewer of its video.
+    #[must_use]
+    pub fn with_viewer(self, viewer: Box<dyn FrameSink>) -> Receiver {
+        Receiver { viewer: Some(viewer), ..self }
     }
 
     fn on_datagram(&mut self, now: Time, port: PortId, at: Time, datagram: &Datagram) {

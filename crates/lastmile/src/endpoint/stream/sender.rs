@@ -110,7 +110,7 @@ impl Sender {
 
     fn built(config: SenderConfig, truth: Option<Arc<dyn LossTruth>>) -> Result<Sender, ChoiceError> {
         let control = Sender::control(&config, truth)?;
-        Sender::with(config, control, None)
+        Sender::with(config, control)
     }
 
     /// A sender with frames of a source of one's own, made with [`SenderConfig::source_setting`], whichever the configuration names.
@@ -118,8 +118,14 @@ impl Sender {
     /// # Errors
     /// The controller that is asked for cannot be had.
     pub fn sourced(config: SenderConfig, source: Box<dyn FrameSource>) -> Result<Sender, ChoiceError> {
-        let control = Sender::control(&config, None)?;
-        Sender::with(config, control, Some(source))
+        Ok(Sender::new(config)?.with_source(source))
+    }
+
+    /// The same sender, before it has sent anything, with frames of that source.
+    #[must_use]
+    pub fn with_source(self, source: Box<dyn FrameSource>) -> Sender {
+        let frames = Frames::new(source, self.config.start, self.config.full_size());
+        Sender { frames, ..self }
     }
 
     /// A sender at the rate of a controller of one's own, whichever the configuration names.
@@ -131,14 +137,10 @@ impl Sender {
         controller: Box<dyn RateController>,
     ) -> Result<Sender, ChoiceError> {
         let timed = matches!(&config.rate, SenderRate::Controlled(control) if control.timed);
-        Sender::with(config, Some(Control::new(controller, (timed, None), None)), None)
+        Sender::with(config, Some(Control::new(controller, (timed, None), None)))
     }
 
-    fn with(
-        config: SenderConfig,
-        mut control: Option<Control>,
-        source: Option<Box<dyn FrameSource>>,
-    ) -> Result<Sender, ChoiceError> {
+    fn with(config: SenderConfig, mut control: Option<Control>) -> Result<Sender, ChoiceError> {
         let Setting { start, max: most, .. } = match &config.rate {
             SenderRate::Controlled(control) => control.setting(config.packet_size),
             SenderRate::Fixed(_) => Setting::default(),
@@ -153,7 +155,7 @@ impl Sender {
             let opening = OPENING.map(|gap| at_most(packet.scaled(1.0 / gap.as_secs_f64())));
             control.opening = (slow && start.is_none() && control.scheme.is_none()).then_some(opening);
         }
-        let source = source.map_or_else(|| config.make_source(control.is_some()), Ok)?;
+        let source = config.make_source(control.is_some())?;
         let frames = Frames::new(source, config.start, config.full_size());
         Ok(Sender {
             started: false,

@@ -1,0 +1,227 @@
+//! Real video over the demo's cell, under one controller after the other, with a line each other second, and its part of the page.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::channel;
+
+use anyhow::anyhow;
+use lastmile::time::Span;
+use lastmile_net::lab::lateness::LabLateness;
+use lastmile_net::sched;
+use lastmile_report::html::{esc, plots};
+use lastmile_report::rows;
+use lastmile_sim::roles::Makers;
+use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::scenario::Scenario;
+
+use super::{CONTROLLERS, Demo, LabFailure, VIDEO_TRIES, cell, in_lab};
+use crate::roles::film::{self, Filmed, Filming, Moment, Second};
+use crate::shell::exit::Exit;
+use crate::shell::options::KERNEL_NOISE;
+use crate::shell::{say, say_in_lines, scenarios, signals};
+
+/// Moments of the cell that charts mark: seconds of the run, and names.
+const MOMENTS: &[Moment] =
+    &[(8.0, 14.0, "something between phone and access point"), (19.0, 19.0, "hand-off")];
+/// Seconds between lines.
+const LINES: usize = 2;
+
+/// A video that has run.
+struct Take {
+    filmed: Filmed,
+    /// Of a run in the lab.
+    lateness: Option<LabLateness>,
+}
+
+impl Demo {
+    /// Sends the video, and gives the page's section.
+    pub(super) fn video(&mut self, seconds: f64) -> anyhow::Result<String> {
+        say_in_lines(
+            "Video to the phone: a test pattern of 640x480 at 30 frames/s in H.264, decoded and compared with its source. From 8 to 14 s something \
+             comes between phone and access point for 25 ms at a time; at 19 s the phone goes over to another access point.",
+        );
+        let mut takes: Vec<Take> = Vec::new();
+        for control in CONTROLLERS {
+            let scenario = cell(control, seconds)?;
+            let before = takes.first().map(|take| &take.filmed);
+            say(&match before {
+                None => format!("Under {control}:"),
+                Some(before) => format!("Under {control}, and {} at that time:", before.name),
+            });
+            let before = before.map(|before| before.seconds.as_slice());
+            let take = match self.no_lab {
+                Some(_) => simulated(&scenario, self.seed, control, before)?,
+                None => match in_real_time(&scenario, self.seed, control, before) {
+                    Ok(take) => take,
+                    Err(LabFailure::Impossible(why)) => {
+                        self.without_lab(why);
+                        simulated(&scenario, self.seed, control, before)?
+                    }
+                    Err(LabFailure::Other(error)) => return Err(error),
+                },
+            };
+            take.lateness.iter().for_each(crate::commands::study::lab::say_lateness);
+            self.refused += usize::from(take.lateness.as_ref().is_some_and(|late| late.refused.is_some()));
+            takes.push(take);
+        }
+        say("");
+        takes.iter().for_each(|take| say_in_lines(&take.sentence()));
+        say_in_lines(ONE_RUN);
+        Ok(section(&takes))
+    }
+}
+
+const ONE_RUN: &str =
+    "One run each (n = 1), over the same losses in time; other seeds (--seed) give other numbers.";
+
+impl Take {
+    fn sentence(&self) -> String {
+        let seen = self.filmed.seen.lock();
+        let late = self.lateness.as_ref().and_then(|lateness| lateness.refused.as_ref());
+        let doubts: Vec<String> = late
+            .map(ToString::to_string)
+            .into_iter()
+            .chain(self.lateness.as_ref().and_then(|_| self.filmed.too_slow()))
+            .collect();
+        let trust = match doubts.is_empty() {
+            true => String::new(),
+            false => format!(" These numbers cannot be trusted: {}.", doubts.join("; ")),
+        };
+        format!("Under {} the video {}.{trust}", self.filmed.name, self.filmed.film(&seen).sentence())
+    }
+}
+
+/// A line about a second, with the same second of the video before.
+fn line(second: &Second, before: Option<&[Second]>) -> String {
+    let number = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    let same = before.and_then(|seconds| {
+        let same = seconds.iter().find(|other| (other.at - second.at).abs() < 0.5)?;
+        Some(format!("  | {:.2}  {:2.0}  {}", same.received, same.frames, number(same.ssim, 3)))
+    });
+    format!(
+        "{:3.0} s  {:.2} Mbit/s  {:2.0} frames/s  SSIM {:5}  {:>4} ms  {:2} lost{}",
+        second.at,
+        second.received,
+        second.frames,
+        number(second.ssim, 3),
+        number(second.delay.map(|delay| delay * 1e3), 0),
+        second.lost,
+        same.unwrap_or_default()
+    )
+}
+
+/// Begins a run: the thread that collects its news, its endpoints and its observers.
+fn begin(
+    (control, seed): (&str, u64),
+    in_real_time: bool,
+    before: Option<&[Second]>,
+) -> (std::thread::JoinHandle<Filmed>, Makers, Hooks) {
+    let (filming, (news, told)) = (Filming::default(), channel());
+    let noise = if in_real_time { KERNEL_NOISE } else { Span::ZERO };
+    let make = filming.makers(Makers::registered(noise, seed), in_real_time);
+    let prepare = Some(filming.prepare(news));
+    let (name, before) = (control.to_owned(), before.map(<[Second]>::to_vec));
+    let collected = std::thread::spawn(move || {
+        let mut seconds = 0;
+        filming.collect(&name, &told, |second| {
+            seconds += 1;
+            if seconds % LINES == 0 {
+                say(&line(second, before.as_deref()));
+            }
+        })
+    });
+    (collected, make, Hooks { prepare, ..Hooks::default() })
+}
+
+fn ended(collected: std::thread::JoinHandle<Filmed>) -> anyhow::Result<Filmed> {
+    collected.join().map_err(|_| anyhow!("a thread of the demo panicked; this is a defect of lastmile"))
+}
+
+fn in_real_time(
+    scenario: &Scenario,
+    seed: u64,
+    control: &str,
+    before: Option<&[Second]>,
+) -> Result<Take, LabFailure> {
+    let begin = || Ok(begin((control, seed), true, before));
+    let (collected, run) = in_lab((scenario, seed), (VIDEO_TRIES, sched::may_be_realtime()), begin)?;
+    // Nothing was measured in it.
+    let mut lateness = run.lateness;
+    lateness.moved = None;
+    Ok(Take { filmed: ended(collected)?, lateness: Some(lateness) })
+}
+
+fn simulated(
+    scenario: &Scenario,
+    seed: u64,
+    control: &str,
+    before: Option<&[Second]>,
+) -> anyhow::Result<Take> {
+    let (collected, make, mut hooks) = begin((control, seed), false, before);
+    let progress = |_| if signals::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    hooks.progress = Some(Box::new(progress));
+    let run = simulate(scenario, seed, &make, hooks).map_err(scenarios::blame)?;
+    // Its viewer compares to the end, and its engine tells no more.
+    drop(run);
+    if signals::stopped() {
+        return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
+    }
+    Ok(Take { filmed: ended(collected)?, lateness: None })
+}
+
+/// The page's section.
+fn section(takes: &[Take]) -> String {
+    let world = match takes.iter().all(|take| take.lateness.is_some()) {
+        true => "Real packets in real time, between network namespaces on this machine",
+        false => {
+            "In the simulator, since there can be no lab here: the same endpoints and the same codec, in virtual time"
+        }
+    };
+    let words: String = takes.iter().map(|take| format!("<p>{}</p>\n", esc(&take.sentence()))).collect();
+    let late: String = takes
+        .iter()
+        .filter_map(|take| Some((&take.filmed.name, take.lateness.as_ref()?)))
+        .map(|(name, lateness)| {
+            let words = crate::commands::study::lab::lateness_in_words(lateness);
+            format!("<p class=\"soft\">{}</p>\n", esc(&format!("{name}: {words}")))
+        })
+        .collect();
+    let rows: Vec<_> = takes.iter().map(|take| take.filmed.row()).collect();
+    let table = rows::table(&rows.iter().collect::<Vec<_>>(), &Filmed::COLUMNS);
+    let filmed: Vec<&Filmed> = takes.iter().map(|take| &take.filmed).collect();
+    let charts = film::charts_beside(&filmed, MOMENTS);
+    let stills: String =
+        filmed.iter().map(|filmed| plots(&filmed.film(&filmed.seen.lock()).stills())).collect();
+    format!(
+        "<h2>Video over 802.11g, through a burst of losses and a hand-off</h2>\n{words}<p class=\"soft\">{world}. {ONE_RUN}</p>\n{late}\
+         {table}<article class=\"card\"><div class=\"plots\">\n{}</div></article>\n<h3>The worst second of each, and the source</h3>\n{stills}",
+        charts.concat()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three seconds of both in the simulator.
+    #[test]
+    fn videos_stand_beside_each_other_with_a_still_of_each() {
+        let take = |control: &str, before: Option<&[Second]>| {
+            simulated(&cell(control, 3.0).unwrap(), 1, control, before).unwrap()
+        };
+        let first = take("tfrc", None);
+        let before = Some(first.filmed.seconds.as_slice());
+        let second = take("lastmile", before);
+        let said = line(&second.filmed.seconds[1], before);
+        assert!(said.contains("frames/s  SSIM 0.9") && said.contains(" lost  | "), "{said}");
+        assert!(said.chars().count() <= 80, "{said}");
+        // The same again gives the same numbers.
+        let again = take("lastmile", before);
+        assert_eq!(again.sentence(), second.sentence());
+        assert_eq!(again.filmed.seen.lock().psnr(), second.filmed.seen.lock().psnr());
+        let page = section(&[first, second]);
+        assert_eq!(page.matches("data:image/png;base64,").count(), 4);
+        assert!(page.contains("In the simulator") && page.contains("never froze"), "{}", &page[..1_000]);
+    }
+}
