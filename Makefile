@@ -9,7 +9,7 @@ help:
 	@echo "make test      format, lints, docs, all tests, conformance, lab tests"
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
 	@echo "make paths     wrong numbers on random paths, with and without a warning (ARGS=... are passed on; ten minutes)"
-	@echo "make league    rate controllers and rivals over eight suites of paths: target/league.html (ARGS=... are passed on; half an hour)"
+	@echo "make league    rate controllers and rivals over nine suites of paths: target/league.html (ARGS=... are passed on; half an hour)"
 	@echo "make rivals    tests of the rivals' adapters (SCREAM_DIR=CHECKOUT for SCReAM's)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
 	@echo "make field     measurements on paths of real kernels with known trouble (writes docs/validation.md; 15 minutes, as root)"

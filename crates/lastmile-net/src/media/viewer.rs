@@ -277,6 +277,8 @@ mod tests {
         let mut viewer = Viewer::new(Box::new(Shades), Some(output), reference, 30.0);
         (0..3).for_each(|number| viewer.frame(at(number.into()), 1, &frame(number, number as u8)));
         assert_eq!(shades(&file.0.lock().unwrap()), [0, 1, 2]);
+        // Waits for the thread that compares.
+        viewer.left(1);
         let seen = viewer.seen();
         assert!(
             matches!(seen.lock().reference_error, Some(MediaError::File(_))) && seen.lock().error.is_none()

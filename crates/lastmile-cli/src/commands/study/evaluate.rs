@@ -111,6 +111,7 @@ impl Asked {
                 (args.queue.is_some(), "--queue"),
                 (args.loss.is_some(), "--loss"),
                 (args.jitter, "--jitter"),
+                (args.playout != Span::from_millis(400), "--playout"),
                 (args.from != Span::ZERO, "--from"),
             ];
             if let Some((_, option)) = others.iter().find(|(given, _)| *given) {

@@ -225,7 +225,7 @@ impl Row {
             (_, _, true) => "is dominated",
             _ => "",
         };
-        let fair = if self.fair == Some(false) { "unfair" } else { note };
+        let fair = if self.fair == Some(false) && !self.failed { "unfair" } else { note };
         let worst = self.worst.map_or_else(String::new, |(seed, p95, _)| format!("{seed}: {p95:.0} ms"));
         table.row([
             Cell::from(case.to_owned()),

@@ -51,8 +51,11 @@ impl Arrivals {
     /// A packet arrived, as told at `now`: its arrival and its delay by two clocks whose offset is unknown.
     pub(super) fn add(&mut self, now: f64, arrival: f64, delay: f64, bytes: u64) {
         let jump = self.zero.map_or(0.0, |zero| delay - zero.1 - self.last_delay);
+        let slot_of = |zero: f64| libm::floor((arrival - zero) / SLOT_S) as i64;
+        // A clock that was set back, or a path that is shorter by more than is kept.
+        let oldest = self.newest - SLOTS as i64;
         let (arrival_zero, delay_zero) = match self.zero {
-            Some(zero) if jump.abs() < STEP_S => zero,
+            Some(zero) if jump.abs() < STEP_S && slot_of(zero.0) > oldest => zero,
             _ => {
                 (*self).clone_from(&Arrivals::new());
                 self.period_end = now + PERIOD_S;
@@ -65,16 +68,14 @@ impl Arrivals {
             (self.base[0], self.period_end) = (f64::INFINITY, now + PERIOD_S);
         }
         self.base[0] = self.base[0].min(self.last_delay);
-        let slot = libm::floor((arrival - arrival_zero) / SLOT_S) as i64;
+        let slot = slot_of(arrival_zero);
         for empty in (self.newest + 1..=slot).rev().take(SLOTS) {
             self.slots[empty.rem_euclid(SLOTS as i64) as usize] = EMPTY;
         }
         self.newest = self.newest.max(slot);
-        if self.newest - slot < SLOTS as i64 {
-            let slot = &mut self.slots[slot.rem_euclid(SLOTS as i64) as usize];
-            slot.bytes = slot.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-            slot.delay = slot.delay.min(self.last_delay as f32);
-        }
+        let slot = &mut self.slots[slot.rem_euclid(SLOTS as i64) as usize];
+        slot.bytes = slot.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        slot.delay = slot.delay.min(self.last_delay as f32);
     }
 
     /// Bytes arrived that belong to the newest arrival, where the receiver tells of sums.
@@ -156,8 +157,12 @@ mod tests {
             assert_eq!((arrivals.standing_queue(0.08), arrivals.last_queue()), (0.0, 0.0));
             assert!((arrivals.rate(0.4) - 1000.0 / 0.3975).abs() < 1e-6);
         }
-        // Late by more than is kept: it counts for nothing.
-        arrivals.add(0.2, f64::MIN, f64::MIN, 1000);
+        // Set back by more than is kept.
+        let mut arrivals = Arrivals::new();
+        for step in [0.0, -5.0, -5.6] {
+            (0..10).for_each(|n| arrivals.add(0.2, step + 0.01 * f64::from(n), step, 1000));
+            assert_eq!((arrivals.standing_queue(0.08), arrivals.last_queue()), (0.0, 0.0));
+        }
     }
 
     #[test]

@@ -251,9 +251,7 @@ impl Lastmile {
                 }
                 self.set(self.rate * (1.0 - share.clamp(CUT.0, CUT.1)));
                 self.settle(now);
-                if self.phase == Phase::Start {
-                    self.phase = Phase::Track;
-                }
+                self.end_start();
             }
         }
         if self.phase == Phase::Beside {
@@ -264,6 +262,12 @@ impl Lastmile {
     fn halve(&mut self, rate: f64) {
         self.set(rate / 2.0);
         self.settle(self.now());
+        self.lower_encoder();
+    }
+
+    /// No arrival tells of the new rate.
+    fn lower_encoder(&mut self) {
+        self.encoder = self.encoder.min(self.rate);
     }
 
     /// The rate was lowered: growth begins anew.
@@ -341,6 +345,7 @@ impl RateController for Lastmile {
             self.encode();
             self.flow.restart(self.rtt, self.rate);
         } else {
+            self.lower_encoder();
             self.flow.expect_feedback(self.rtt, self.rate);
         }
     }
@@ -356,6 +361,7 @@ impl RateController for Lastmile {
                 if why == RouteChange::LessCapacity {
                     // The queue is the old path's: let it drain before a base delay is taken.
                     self.set((self.received(FAST) / 2.0).min(self.rate));
+                    self.lower_encoder();
                 } else {
                     self.arrivals.forget_base();
                 }
@@ -365,7 +371,7 @@ impl RateController for Lastmile {
             }
             Signal::Backlog { bytes } => self.backlog = bytes.0 as f64,
             Signal::PersistentCongestion => self.halve(self.rate),
-            Signal::Excess { trips: true, .. } => self.halve(self.received(SLOW)),
+            Signal::Excess { trips: true, .. } => self.halve(self.received(SLOW).min(self.rate)),
             _ => {}
         }
     }
@@ -391,7 +397,9 @@ impl RateController for Lastmile {
         let target = self.flow.rate(self.encoder);
         let padding = if self.now() < self.padding_until { self.flow.rate(self.rate) } else { Rate::ip(0) };
         let window = self.rtt.map(|rtt| {
-            let seconds = self.config.window * (self.control_time(self.min_rtt.min(rtt)) + self.target());
+            // Beside others their queue is a part of the round trip.
+            let path = if self.phase == Phase::Beside { rtt } else { self.min_rtt.min(rtt) };
+            let seconds = self.config.window * (self.control_time(path) + self.target());
             Bytes((self.rate * seconds + 4.0 * self.flow.full_size()).min(1e15) as u64)
         });
         let usual = if self.marks.steer(self.now()) { STEERED } else { self.config.pacing };

@@ -129,7 +129,7 @@ impl Lastmile {
         matches!(self.phase, Phase::Start | Phase::Track | Phase::Dip { .. })
     }
 
-    fn end_start(&mut self) {
+    pub(super) fn end_start(&mut self) {
         if self.phase == Phase::Start {
             self.phase = Phase::Track;
             self.flow.decide(Decision::SlowStartEnded { rate: self.flow.rate(self.rate) });
