@@ -43,8 +43,8 @@ pub(super) struct Beside {
     test_every: f64,
     /// A standing queue above the delay to keep: since when, infinite if there is none, its peak, and the rate of then.
     over: (f64, f64, f64),
-    /// The last loss of others: losses of packets sent before it belong to it; when, and how many within 40 s.
-    foreign: Option<(Time, f64, u32)>,
+    /// The last loss of others: losses of packets sent before it belong to it; when, long ago if never, and how many within 40 s.
+    foreign: (Time, f64, u32),
     /// The queue of then, while it is open if it falls by itself; else 0.
     overflow: f64,
     /// Losses of packets that were sent before are answered.
@@ -65,7 +65,7 @@ impl Default for Beside {
             next_test: 0.0,
             test_every: TEST_EVERY_S.0,
             over: NOTHING_OVER,
-            foreign: None,
+            foreign: (Time::ZERO, f64::NEG_INFINITY, 0),
             overflow: 0.0,
             answered: Time::ZERO,
             window_cut: f64::NEG_INFINITY,
@@ -116,7 +116,7 @@ impl Lastmile {
         }
         let Seen { now, queue, target, slow, .. } = *seen;
         if self.beside.overflow > 0.0 {
-            let at = self.beside.foreign.map_or(f64::NEG_INFINITY, |foreign| foreign.1);
+            let at = self.beside.foreign.1;
             let steady = self.phase == Phase::Track && self.last_cut < at;
             if !steady || now - at > FALLS_WITHIN_S {
                 self.beside.overflow = 0.0;
@@ -163,12 +163,12 @@ impl Lastmile {
         if !self.config.compete || self.phase != Phase::Track || is_own || queue < LONG_DELAY_S {
             return;
         }
-        let before = self.beside.foreign;
-        if before.is_some_and(|(event, ..)| sent_at <= event) {
+        let (event, at, losses) = self.beside.foreign;
+        if sent_at <= event {
             return;
         }
-        let count = before.filter(|before| now - before.1 < LOSSES_WITHIN_S).map_or(0, |before| before.2) + 1;
-        self.beside.foreign = Some((self.flow.now(), now, count));
+        let count = 1 + if now - at < LOSSES_WITHIN_S { losses } else { 0 };
+        self.beside.foreign = (self.flow.now(), now, count);
         self.beside.overflow = queue;
         if count >= 2 {
             self.join(now, self.rate.max(self.received(super::SLOW)));
