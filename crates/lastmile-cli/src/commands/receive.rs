@@ -20,7 +20,7 @@ use crate::roles::{
 };
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, random_numbers};
-use crate::shell::options::{KERNEL_NOISE, of_use};
+use crate::shell::options::KERNEL_NOISE;
 use crate::shell::screen::Screen;
 use crate::shell::signals;
 
@@ -129,7 +129,7 @@ impl Args {
     fn check(&self) -> anyhow::Result<()> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
         if let Some(within) = self.nack {
-            of_use("--nack", within)?;
+            stream::of_use("--nack", within)?;
         }
         if self.sdp.is_some() && self.security.makes() {
             return wrong("--gcm makes a key, and --sdp tells one: leave out one of them".to_owned());

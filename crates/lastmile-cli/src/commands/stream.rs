@@ -26,7 +26,7 @@ use crate::roles::stream::video::{Size, VideoName};
 use crate::roles::stream::{self, sending::Sending};
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_numbers, resolve_at};
-use crate::shell::options::{of_use, seconds, share};
+use crate::shell::options::{seconds, share};
 use crate::shell::screen::Screen;
 use crate::shell::signals;
 
@@ -218,7 +218,7 @@ impl Args {
     fn check(&self) -> anyhow::Result<()> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
         if let Some(within) = self.retransmit {
-            of_use("--retransmit", within)?;
+            stream::of_use("--retransmit", within)?;
         }
         if let Some(rate) = self.frame_rate.filter(|rate| !(0.1..=1_000.0).contains(rate)) {
             return wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"));

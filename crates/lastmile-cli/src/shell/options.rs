@@ -1,7 +1,6 @@
 //! Methods on the command line: a name with its options, and three options that have flags of their own.
 
 use anyhow::anyhow;
-use lastmile::endpoint::stream::Retransmission;
 use lastmile::estimate::{ALL, AllConfig, Conditions, Estimator, Method, build};
 use lastmile::options::{self, Choice, ChoiceError, Entry};
 use lastmile::report::Direction;
@@ -138,16 +137,6 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
 
 /// Uncertainty that kernels add to the resolution of their stamps.
 pub(crate) const KERNEL_NOISE: Span = Span::from_micros(2);
-
-/// Refuses a time in which no lost packet can be asked for.
-pub(crate) fn of_use(option: &str, within: Span) -> anyhow::Result<()> {
-    let shortest = Retransmission::SHORTEST;
-    if within >= shortest {
-        return Ok(());
-    }
-    let why = "a packet is asked for 10 ms after a later one came";
-    Err(Exit::Usage.blame(anyhow!("{option} must be {shortest} at least, not {within}: {why}")))
-}
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
 use serde_json::{Value, json};
 
 use super::guest::Guest;
+use super::path::answers;
 use crate::error::{Error, Result};
 use crate::scenarios;
 
@@ -198,6 +199,12 @@ impl Tested {
     pub(super) fn ends(&self) -> impl Iterator<Item = (&str, usize, usize)> {
         let own = self.scenario.roles.stream.iter().filter(|spec| self.streams.contains(&spec.name));
         own.map(|spec| (spec.name.as_str(), spec.from, spec.to))
+    }
+
+    /// Streams beside the tested ones whose own controllers answer the network.
+    pub(super) fn others(&self) -> usize {
+        let others = self.scenario.roles.stream.iter().filter(|spec| !self.streams.contains(&spec.name));
+        others.filter(|spec| answers(&spec.sender.rate)).count()
     }
 
     /// True if packets of a tested stream leave with that codepoint.

@@ -7,7 +7,8 @@ use lastmile::Key;
 use lastmile::control::{CONTROLLERS, Composition, Controller, WRAPPERS, Wrapper};
 use lastmile::endpoint::stream::source::{SOURCES, Source};
 use lastmile::endpoint::stream::{
-    ControlConfig, Decision, Receiver, ReceiverConfig, Sender, SenderConfig, SenderRate, SourceConfig,
+    ControlConfig, Decision, Receiver, ReceiverConfig, Retransmission, Sender, SenderConfig, SenderRate,
+    SourceConfig,
 };
 use lastmile::endpoint::{self, AnyEndpoint, any};
 use lastmile::node::Ecn;
@@ -315,6 +316,16 @@ fn over_loopback(which: usize, rate: &SenderRate, source: &SourceConfig) -> anyh
     };
     loopback(receiver, sender)?;
     Ok(buffer)
+}
+
+/// Refuses a time in which no lost packet can be asked for.
+pub(crate) fn of_use(option: &str, within: Span) -> anyhow::Result<()> {
+    let shortest = Retransmission::SHORTEST;
+    if within >= shortest {
+        return Ok(());
+    }
+    let why = "a packet is asked for 10 ms after a later one came";
+    Err(Exit::Usage.blame(anyhow!("{option} must be {shortest} at least, not {within}: {why}")))
 }
 
 #[cfg(test)]

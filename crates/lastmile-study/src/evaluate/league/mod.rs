@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::cases::{Contender, Tested, contenders};
 use super::document::{Evaluated, Plan};
-use super::path::answers;
 use super::variants::Variants;
 use super::{Comparison, Entry, Evaluation, Guest};
 use crate::audience::Audience;
@@ -169,9 +168,7 @@ struct Beside {
 
 impl Beside {
     fn of(of: &Tested) -> Option<Beside> {
-        let others = of.scenario.roles.stream.iter().filter(|spec| !of.streams.contains(&spec.name));
-        let others = others.filter(|spec| answers(&spec.sender.rate)).count();
-        match (flows_of_tcp(of), others) {
+        match (flows_of_tcp(of), of.others()) {
             (0, 0) => None,
             (0, flows) => Some(Beside { flows, ratio: "other_ratio" }),
             (flows, _) => Some(Beside { flows, ratio: "tcp_ratio" }),
