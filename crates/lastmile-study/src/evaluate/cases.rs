@@ -11,14 +11,13 @@ use lastmile_sim::scenario::{Override, Scenario, TcpSpec, TrafficSpec};
 use serde_json::{Value, json};
 
 use super::guest::Guest;
-use super::path::answers;
 use crate::error::{Error, Result};
 use crate::scenarios;
 
 /// The name under which streams are replaced by bulk TCP.
 const TCP: &str = "tcp";
 /// The controller that answers nothing: a stream that has it is not tested.
-pub(super) const FIXED: &str = "fixed";
+const FIXED: &str = "fixed";
 
 /// The controller of the tested streams, or TCP.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +120,11 @@ fn registered(list: Option<&str>) -> Result<Vec<Contender>> {
         ));
     }
     Ok(contenders)
+}
+
+/// True of a rate that a controller sets which answers the network.
+pub(super) fn answers(rate: &SenderRate) -> bool {
+    matches!(rate, SenderRate::Controlled(config) if config.control.controller.name != FIXED)
 }
 
 /// A scenario as it was asked for, and which of its streams are tested.

@@ -11,7 +11,7 @@ use lastmile::units::{Bytes, Rate};
 use lastmile_sim::scenario::roles::stream::Spec;
 use lastmile_sim::scenario::{LinkSpec, Scenario, TrafficSpec};
 
-use super::cases::FIXED;
+use super::cases::answers;
 use super::metrics::{STEP_S, part, steps};
 
 /// Of a link's rate: an unresponsive flow that changes by less is nobody's event.
@@ -351,11 +351,6 @@ fn air_or_shared(load: &Load, shared: &[usize], limit: Limit, scenario: &Scenari
         Limit::Link(_) => load.way.iter().any(|link| shared.contains(link)),
         Limit::Unknown => air(&load.way) && air(shared) || load.way.iter().any(|link| shared.contains(link)),
     }
-}
-
-/// True of a rate that a controller sets which answers the network.
-pub(super) fn answers(rate: &SenderRate) -> bool {
-    matches!(rate, SenderRate::Controlled(config) if config.control.controller.name != FIXED)
 }
 
 /// A transfer without pauses: its start and end are events to others.
