@@ -17,7 +17,7 @@ use crate::scenarios;
 /// The name under which streams are replaced by bulk TCP.
 const TCP: &str = "tcp";
 /// The controller that answers nothing: a stream that has it is not tested.
-const FIXED: &str = "fixed";
+pub(super) const FIXED: &str = "fixed";
 
 /// The controller of the tested streams, or TCP.
 #[derive(Clone, Debug, PartialEq)]
