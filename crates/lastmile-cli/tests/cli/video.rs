@@ -202,7 +202,7 @@ fn events_of_frames_have_their_rate_and_quality() {
     assert!(last["viewed"]["freezes"].is_u64() && last["viewed"]["late"].is_u64(), "{last:#}");
 }
 
-/// What a stream's sender is to be told of `receive --sdp`, and what cannot be received.
+/// Descriptions that `receive --sdp` refuses, each with its reason.
 #[test]
 fn descriptions_that_cannot_be_received_say_why() {
     let scratch = Scratch::new("video-sdp");

@@ -51,7 +51,7 @@ fn each_end_survives_the_death_of_the_other() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown: Vec<_> = text.match_indices("video:").map(|(at, _)| number(&text[at..], "video:")).collect();
     assert!(code == Some(0) && shown.len() == 2 && shown.iter().all(|shown| *shown > 30.0), "{text}");
-    // What was written until then stays.
+    // Pictures written until then stay.
     for (name, least) in [("first.y4m", 10), ("second.y4m", 60)] {
         let bytes = std::fs::read(scratch.path(name)).unwrap().len();
         assert!((bytes - HEADER) / PICTURE >= least, "{name}: {bytes}");

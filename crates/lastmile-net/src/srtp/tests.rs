@@ -179,7 +179,7 @@ proptest! {
                 ssrc.copy_from_slice(&SSRC.to_be_bytes());
             }
             prop_assert_eq!(open(&mut receiver, &bytes), None);
-            // Whatever it is, sealing it is no panic.
+            // Bytes of any kind are sealed without a panic.
             sender.seal(&bytes);
         }
     }

@@ -140,8 +140,8 @@ impl RateController for Oracle {
     }
 }
 
-/// True if what is possible is known: every tested stream's limit is, no flow that answers shares it, hosts' clocks are the engine's, and no controller is for
-/// several streams, whose priorities an oracle does not know.
+/// True if the possible rate is known: every tested stream's limit is, no flow that answers shares it, hosts' clocks are the engine's, and no
+/// controller is for several streams, whose priorities an oracle does not know.
 pub(super) fn is_possible(scenario: &Scenario, paths: &Paths) -> bool {
     let shared = |limit| paths.tcp.iter().chain(&paths.others).any(|other| other.limit == limit);
     let clocks =

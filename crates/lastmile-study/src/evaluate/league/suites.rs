@@ -245,7 +245,7 @@ fn l4s() -> Vec<LeagueCase> {
     all
 }
 
-/// RFC 9743, section 5.2.2: two videos from the start, of which the first has a controller that was there before.
+/// RFC 9743, section 5.2.2: two videos from the start. The first has the controller of the case's name, the second is tested.
 fn mixed() -> Vec<LeagueCase> {
     let beside = |other: &&'static str| {
         let case =

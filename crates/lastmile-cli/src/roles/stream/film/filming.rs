@@ -141,7 +141,7 @@ impl Filming {
     }
 }
 
-/// What was told last.
+/// The line that was told last.
 #[derive(Default)]
 struct Told {
     at: Option<Time>,

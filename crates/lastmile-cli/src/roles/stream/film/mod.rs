@@ -59,7 +59,7 @@ impl Film<'_> {
         self.seen.places.last().map_or(0.0, |place| (place.number + 1) as f64 / self.seen.frame_rate)
     }
 
-    /// What happened, in a sentence.
+    /// The video in a sentence: freezes, frames shown, delay, SSIM.
     pub(crate) fn sentence(&self) -> String {
         let Viewed { freezes, frozen, .. } = self.viewed;
         let milliseconds =
