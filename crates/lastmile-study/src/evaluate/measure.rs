@@ -156,6 +156,7 @@ impl Ran<'_> {
         put("queueing_mean_ms", mean(&queueing));
         put("queueing_p50_ms", quantile_of_sorted(&queueing, 0.5));
         put("queueing_p95_ms", quantile_of_sorted(&queueing, 0.95));
+        put("queueing_p99_ms", quantile_of_sorted(&queueing, 0.99));
         put("delay_p50_ms", quantile_of_sorted(&delays, 0.5));
         put("delay_p95_ms", quantile_of_sorted(&delays, 0.95));
         self.kept.took = Vec::new();

@@ -22,12 +22,13 @@ const fn metric(
 /// All of them, in the order of the tables.
 #[rustfmt::skip]
 pub(super) const METRICS: &[Metric] = &[
-    metric("utilisation", Some("used %"), "%", "rate received by tested streams, as a share of the limiting link's rate less unresponsive flows (IP bytes, while a tested stream is active)"),
+    metric("utilisation", Some("used %"), "%", "rate received by tested streams without padding, as a share of the limiting link's rate less unresponsive flows (IP bytes, while a tested stream is active)"),
     metric("of_possible", Some("~of possible %"), "%", "the same, as a share of no more than the tested streams' sources can make"),
-    metric("received_kbps", Some("kbit/s"), "kbit/s", "rate received by a tested stream while it was active, mean over streams (IP layer)"),
-    metric("received_mbit", None, "Mbit", "all that tested streams received while they were active (IP layer)"),
+    metric("received_kbps", Some("kbit/s"), "kbit/s", "rate received by a tested stream while it was active, without padding, mean over streams (IP layer)"),
+    metric("received_mbit", None, "Mbit", "all that tested streams received while they were active, without padding (IP layer)"),
     metric("queueing_p50_ms", Some("~queueing P50 ms"), "ms", "median over all packets of tested streams: one-way delay less propagation, with transmission and jitter (IP layer)"),
     metric("queueing_p95_ms", Some("queueing P95 ms"), "ms", "95th percentile of the same"),
+    metric("queueing_p99_ms", Some("~queueing P99 ms"), "ms", "99th percentile of the same"),
     metric("queueing_mean_ms", None, "ms", "mean of the same"),
     metric("frame_p50_ms", Some("~frame P50 ms"), "ms", "median over frames of which anything arrived: from a frame being made to the arrival of its last packet that came, with the wait for the pacer"),
     metric("frame_p95_ms", Some("frame P95 ms"), "ms", "95th percentile of the same"),

@@ -57,6 +57,8 @@ impl Queues {
 #[derive(Clone, Debug)]
 struct Known {
     limit: Limit,
+    /// All limits on its way.
+    limits: Vec<Limit>,
     from_s: f64,
     to_s: f64,
     most: f64,
@@ -81,29 +83,38 @@ impl World {
         let now_s = (now - Time::ZERO).as_secs_f64();
         let known = |delay: &ByTime| now_s - at(delay, now_s).unwrap_or(0.0);
         let then_s = known(&own.round).max(0.0);
-        let left = self.left.get(&own.limit).and_then(|left| at(left, then_s)).unwrap_or(0.0);
         let seen = Time::ZERO + Span::from_secs_f64(known(&own.back).max(0.0));
         let queue_s = self.queues.at(own.limit, seen);
-        let drained = left * (1.0 - queue_s / DRAIN_S).max(LEAST);
-        let beside = self.flows.iter().enumerate().filter(|(other, one)| {
-            *other != flow && one.limit == own.limit && one.from_s <= then_s && then_s < one.to_s
+        let drain = (1.0 - queue_s / DRAIN_S).max(LEAST);
+        let left = self.left.iter().map(|(&limit, left)| {
+            let left = at(left, then_s).unwrap_or(0.0);
+            (limit, if own.limits.contains(&limit) { left * drain } else { left })
         });
-        share(drained, own.most, beside.map(|(_, one)| one.most).collect())
+        let active = |one: &Known| one.from_s <= then_s && then_s < one.to_s;
+        let beside = self.flows.iter().enumerate().filter(|(other, one)| *other != flow && active(one));
+        share(left.collect(), &own.limits, beside.map(|(_, one)| (one.most, &one.limits[..])).collect())
     }
 }
 
-/// The fair share of one that can use `most`, beside others that can use so much: what these leave over is for those that can use more.
-fn share(capacity: f64, most: f64, mut others: Vec<f64>) -> f64 {
-    others.sort_by(f64::total_cmp);
-    let (mut left, mut heads) = (capacity, others.len() + 1);
-    for other in others {
-        let equal = left / heads as f64;
-        if other >= equal || most <= other {
-            break;
+/// The fair share of one that can use any rate and crosses the limits `own`, beside others that can use so much and cross theirs: max-min
+/// fairness. The flow whose share is least is served first. It leaves the rest to those that can have more.
+fn share(mut left: BTreeMap<Limit, f64>, own: &[Limit], mut others: Vec<(f64, &[Limit])>) -> f64 {
+    loop {
+        let heads = |limit: &Limit| {
+            usize::from(own.contains(limit)) + others.iter().filter(|other| other.1.contains(limit)).count()
+        };
+        let each = |limit: &Limit| left.get(limit).copied().unwrap_or(0.0) / heads(limit) as f64;
+        let equal = |limits: &[Limit]| limits.iter().map(each).fold(f64::INFINITY, f64::min);
+        let mine = equal(own);
+        let shares = others.iter().map(|(most, limits)| most.min(equal(limits))).enumerate();
+        let Some((least, rate)) = shares.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, rate)| *rate < mine)
+        else {
+            return mine;
+        };
+        for limit in others.swap_remove(least).1 {
+            left.entry(*limit).and_modify(|left| *left = (*left - rate).max(0.0));
         }
-        (left, heads) = (left - other, heads - 1);
     }
-    most.min(left / heads as f64)
 }
 
 /// The oracle of one stream.
@@ -171,7 +182,7 @@ pub(super) fn oracles(scenario: &Scenario, paths: &Paths) -> (Makers, Queues) {
         let later = |list: &ByTime| list.iter().map(|&(at_s, delay)| (at_s, delay + every)).collect();
         let (round, back) = (later(&round), later(&back));
         let (limit, from_s, to_s, most) = (flow.limit, flow.from_s, flow.to_s, flow.most);
-        Some(Known { limit, from_s, to_s, most, round, back })
+        Some(Known { limit, limits: flow.limits.clone(), from_s, to_s, most, round, back })
     };
     let (names, flows): (Vec<String>, Vec<Known>) =
         paths.tested.iter().filter_map(|flow| Some((flow.name.clone(), known(flow)?))).unzip();
@@ -195,12 +206,22 @@ mod tests {
     /// 6 Mbit/s among four: 1.5 each. One can use 0.9 alone: the others share 5.1.
     #[test]
     fn a_share_is_what_others_leave_over() {
-        let many = f64::INFINITY;
-        assert_eq!(share(6.0, many, vec![many; 3]), 1.5);
-        assert!((share(6.0, many, vec![many, 0.9, many]) - 1.7).abs() < 1e-12);
-        assert_eq!(share(6.0, 0.9, vec![many; 3]), 0.9);
-        assert_eq!((share(6.0, many, Vec::new()), share(6.0, 2.5, vec![])), (6.0, 2.5));
-        assert_eq!(share(6.0, 4.0, vec![1.0, 1.0]), 4.0);
+        let (many, one) = (f64::INFINITY, [Limit::Link(0)]);
+        let among = |others: &[f64]| {
+            share([(one[0], 6.0)].into(), &one, others.iter().map(|most| (*most, &one[..])).collect())
+        };
+        assert_eq!((among(&[]), among(&[many; 3]), among(&[1.0, 1.0])), (6.0, 1.5, 4.0));
+        assert!((among(&[many, 0.9, many]) - 1.7).abs() < 1e-12);
+    }
+
+    /// 2 and 1.5 Mbit/s in a row, and one more flow at each: the first has 0.75, so that the one at the wide limit has 1.25.
+    #[test]
+    fn a_share_of_two_limits_is_that_of_the_narrower() {
+        let (wide, narrow, both) = ([Limit::Link(0)], [Limit::Link(1)], [Limit::Link(0), Limit::Link(1)]);
+        let (many, left) = (f64::INFINITY, BTreeMap::from([(wide[0], 2.0), (narrow[0], 1.5)]));
+        assert_eq!(share(left.clone(), &both, vec![(many, &wide), (many, &narrow)]), 0.75);
+        assert_eq!(share(left.clone(), &wide, vec![(many, &both), (many, &narrow)]), 1.25);
+        assert_eq!(share(left, &narrow, vec![(many, &wide), (many, &both)]), 0.75);
     }
 
     /// 2 Mbit/s until 10 s, then 1: 150 ms later the oracle knows. Of a queue of 200 ms a fifth of the rate is for the drain.
@@ -209,6 +230,7 @@ mod tests {
         let limit = Limit::Link(0);
         let flow = Known {
             limit,
+            limits: vec![limit],
             from_s: 0.0,
             to_s: 100.0,
             most: f64::INFINITY,

@@ -45,6 +45,8 @@ pub(super) struct Flow {
     /// The most that its source makes, in bit/s of IP packets.
     pub(super) most: f64,
     pub(super) limit: Limit,
+    /// That one and the wider ones on its way, of links whose rates are known.
+    pub(super) limits: Vec<Limit>,
     /// Propagation delay of all links on its way, in seconds, by time in seconds.
     pub(super) propagation: ByTime,
     /// Its source makes frames, and no data that never ends.
@@ -204,19 +206,22 @@ impl Paths {
                 let mean = mean(part(&steps.1, active.clone()))?;
                 mean.is_finite().then_some((link, steps, by_time, mean))
             });
-            let narrow = narrow.min_by(|a, b| a.3.total_cmp(&b.3));
+            let mut narrow: Vec<_> = narrow.collect();
+            narrow.sort_by(|a, b| a.3.total_cmp(&b.3));
             let known = !scenario.path_changes(hosts.0, hosts.1);
             let air = way.iter().any(|&link| link >= scenario.links.len());
             let frames = if air { slowest_station(scenario) * CLEARLY } else { f64::INFINITY };
-            let limit = match narrow {
-                Some((link, (whole, remains), times, mean)) if known && mean < frames => {
-                    left.insert(Limit::Link(link), remains);
-                    rate.insert(Limit::Link(link), whole);
-                    by_time.insert(Limit::Link(link), times);
-                    Limit::Link(link)
+            let is_limit = known && narrow.first().is_some_and(|narrowest| narrowest.3 < frames);
+            let limits: Vec<Limit> =
+                narrow.iter().filter(|_| is_limit).map(|one| Limit::Link(one.0)).collect();
+            let limit = limits.first().copied().unwrap_or(Limit::Unknown);
+            for (&limit, (_, (whole, remains), times, _)) in limits.iter().zip(narrow) {
+                if limits[0] == limit {
+                    left.insert(limit, remains);
+                    rate.insert(limit, whole);
                 }
-                _ => Limit::Unknown,
-            };
+                by_time.insert(limit, times);
+            }
             let propagation = propagates(scenario, hosts);
             Flow {
                 name: name.to_owned(),
@@ -225,6 +230,7 @@ impl Paths {
                 active,
                 most,
                 limit,
+                limits,
                 propagation,
                 frames: false,
                 priority: 1.0,

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lastmile::endpoint::stream::PADDING;
 use lastmile::time::{Span, Time};
 use lastmile::wire::RtpHeader;
 use lastmile_sim::monitor::series::{SeriesPlan, SeriesRow};
@@ -20,8 +21,12 @@ use crate::media;
 /// Of one flow, step by step: bit/s of IP packets, and the mean delay of those that arrived, in seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rates {
+    /// With padding.
     pub(super) sent: Vec<f64>,
+    /// Without it, which carries nothing.
     pub(super) received: Vec<f64>,
+    /// Bits of padding that arrived in the step under way.
+    padding: f64,
     pub(super) delay: Vec<Option<f64>>,
 }
 
@@ -102,6 +107,11 @@ pub(super) fn watch(scenario: &Scenario, paths: &Paths, told: Option<Queues>) ->
                 };
                 let (delay, at_s) = ((packet.at - left).as_secs_f64(), (left - Time::ZERO).as_secs_f64());
                 let queueing = delay - propagation(&way.propagation, at_s);
+                if packet.header.payload_type == PADDING
+                    && let Some(flow) = kept.flows.get_mut(&way.name)
+                {
+                    flow.padding += packet.size.bits() as f64;
+                }
                 if at_s >= from_s {
                     kept.took.push(Took { delay: delay as f32, queueing: queueing as f32 });
                 }
@@ -150,7 +160,8 @@ impl Kept {
             "flow" => {
                 let Some(flow) = self.flows.get_mut(&row.name) else { return };
                 flow.sent.push(row.sent_bps.unwrap_or(0.0));
-                flow.received.push(row.goodput_bps.unwrap_or(0.0));
+                let padding = core::mem::take(&mut flow.padding) / STEP_S;
+                flow.received.push((row.goodput_bps.unwrap_or(0.0) - padding).max(0.0));
                 flow.delay.push(row.delay_s);
             }
             "link" => {
