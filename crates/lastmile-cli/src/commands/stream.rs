@@ -50,7 +50,7 @@ pub(crate) struct Args {
     port: Option<u16>,
     /// Controller of the rate, such as `lastmile` or `tfrc`. After a +: `probe` measures the path's capacity by packet pairs, a loss classifier tells wireless
     /// losses from congestion (`tfrc+zbs`, `tfrc+probe+zbs`). `lastmile controllers` and `lastmile classifiers` list the names
-    #[arg(long, value_name = "NAME", default_value = "tfrc", help_heading = "Rate")]
+    #[arg(long, value_name = "NAME", default_value = "lastmile", help_heading = "Rate")]
     control: Composition,
     /// Send at this fixed rate of IP packets; feedback does not change it
     #[arg(long, value_name = "RATE", conflicts_with_all = ["control", "min", "start", "max"], help_heading = "Rate")]

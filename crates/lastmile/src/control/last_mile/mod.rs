@@ -82,6 +82,9 @@ const STEERED: f64 = 1.06;
 const CUTS: f64 = 0.01;
 const CUT: (f64, f64) = (0.03, 0.3);
 
+/// After so many seconds without arrivals the path is unknown as at the start.
+const SILENCE_S: f64 = 1.0;
+
 /// No rate is known at which packets were lost.
 const NO_CEILING: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
 
@@ -189,6 +192,12 @@ impl Lastmile {
     fn set(&mut self, rate: f64) {
         let least = self.flow.slowest_rate().max(self.flow.min_rate());
         self.rate = if rate.is_nan() { least } else { rate.clamp(least, self.flow.max_rate().max(least)) };
+    }
+
+    /// Rate on an unknown path: the user's start rate, or the initial window in a round trip.
+    fn first_rate(&self) -> f64 {
+        let rtt = self.rtt.map_or(0.2, |rtt| self.min_rtt.min(rtt));
+        self.flow.start_rate().unwrap_or(self.flow.initial_rate(rtt))
     }
 
     fn on_rtt(&mut self, sample: f64) {
@@ -383,7 +392,8 @@ impl RateController for Lastmile {
 
     fn on_timeout(&mut self, now: Time) {
         if self.flow.is_overdue(now) {
-            self.halve(self.rate);
+            // [RFC 8085, section 3.1.3] A packet in 3 s, where nothing is known of the path, finds out when it is back.
+            self.halve(self.rate.max(2.0 / 3.0 * self.flow.packet_size()));
             self.encoder = self.rate;
             self.flow.no_feedback(self.rtt, self.rate);
         }

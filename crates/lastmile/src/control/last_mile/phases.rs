@@ -40,6 +40,8 @@ const DIP_S: f64 = 0.2;
 pub(super) enum Phase {
     /// Doubles until a queue stands.
     Start,
+    /// Begins anew after a silence: what arrives had waited for its end.
+    Resume { until: f64 },
     /// Keeps a queue of the delay to keep.
     Track,
     /// Sends less than arrives, until the queue is short.
@@ -65,6 +67,7 @@ impl Phase {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Phase::Start => "start",
+            Phase::Resume { .. } => "resume",
             Phase::Track => "track",
             Phase::Drain(_) => "drain",
             Phase::Dip { .. } => "dip",
@@ -91,7 +94,13 @@ fn too_long(seen: &Seen) -> f64 {
 impl Lastmile {
     /// Feedback told of arrivals.
     pub(super) fn update(&mut self) {
+        let silent_s = self.now() - self.seen.now;
         let seen = self.look();
+        let first = self.first_rate();
+        if silent_s > super::SILENCE_S && self.rate < first {
+            self.set(first);
+            self.phase = Phase::Resume { until: seen.now + seen.base_time };
+        }
         self.scale = (self.scale + super::SCALE_RECOVERY * seen.dt).min(1.0);
         self.losses.age(seen.dt);
         self.pad(&seen);
@@ -115,6 +124,8 @@ impl Lastmile {
         }
         match self.phase {
             Phase::Start => self.start(&seen),
+            Phase::Resume { until } if seen.now < until => {}
+            Phase::Resume { .. } => self.phase = Phase::Start,
             Phase::Track if self.losses.test_rate(self.flow.now()).is_some() => self.settle(seen.now),
             Phase::Track => self.keep(&seen),
             Phase::Drain(drain) => self.drain(&seen, drain),

@@ -161,3 +161,25 @@ fn a_rate_that_was_taken_after_a_test_is_claimed_back() {
         assert_eq!(told.phase(), phase);
     }
 }
+
+/// Silence halves the rate down to a packet in 3 s. What arrives first had waited for the path; the rate is the start rate again.
+#[test]
+fn a_receiver_that_was_away_is_met_as_at_the_start() {
+    let away = |silence| {
+        let mut told = Told::tracking();
+        told.now += Span::from_millis(silence);
+        while let Some(at) = told.controller.poll_timeout().filter(|at| *at < told.now) {
+            told.controller.on_timeout(at);
+        }
+        let silent = told.controller.rate;
+        told.of(Fates { queue: (400, 400), ..SHORT });
+        told.now += Span::from_millis(400);
+        (silent, told)
+    };
+    let (silent, told) = away(300);
+    assert!(told.phase() == "drain" && silent < 500e3 && told.controller.rate < 500e3, "{silent}");
+    let (silent, mut told) = away(12_000);
+    assert_eq!((silent, told.phase(), told.controller.rate), (1_250.0 / 3.0, "resume", 500e3));
+    (0..8).for_each(|_| told.of(SHORT));
+    assert!(told.phase() == "start" && told.controller.rate > 600e3, "{}", told.controller.rate);
+}
