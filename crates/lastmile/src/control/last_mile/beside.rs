@@ -22,8 +22,8 @@ const FALLS_WITHIN_S: f64 = 2.0;
 /// Part of the rate of then that is left once somebody took the rest.
 const TAKEN: f64 = 0.4;
 /// Part of the window that a loss leaves, and packets by which it grows in a round trip.
-const BETA: f64 = 0.7;
-const ALPHA: f64 = 0.8;
+const BETA: f64 = 0.8;
+const ALPHA: f64 = 0.5;
 /// On longer round trips it grows as at this one, in seconds.
 const ALPHA_RTT_S: f64 = 0.2;
 /// The rate is at most so many times what arrives.
