@@ -59,10 +59,12 @@ pub const ENTRY: Controller = Controller {
     make: |given, setting| Ok(Box::new(Lastmile::new(LastmileConfig::read(given)?, setting))),
 };
 
-/// Seconds of arrivals that show a standing queue: of an overload, and for the law.
+/// Seconds of arrivals that show a standing queue: of an overload, and for the law. A frame at 30 a second lasts 33 ms: two of them tell that a
+/// queue is no frame's, one and a half are enough for the law, which answers a false queue by little.
 const OVERLOAD_S: f64 = 0.08;
 const LAW_S: f64 = 0.05;
-/// Seconds of receive rates, and the packets that they hold at least.
+/// Seconds of receive rates, and the packets that they hold at least: four and twelve frames at 30 a second. The fast one tells what passes while
+/// a queue stands, the slow one what may be asked for, which frames of unequal size must not decide.
 const FAST: (f64, f64) = (0.15, 4.0);
 const SLOW: (f64, f64) = (0.4, 8.0);
 /// The delay to keep is at most so long, in seconds.

@@ -26,12 +26,13 @@ const MOST: f64 = 1.5;
 const CEILING_S: f64 = 20.0;
 /// No more doubling with so many losses.
 const START_LOSS: f64 = 0.2;
-/// A queue drains in so many seconds; bounds on the part that is cut.
+/// A queue drains in so many seconds; bounds on the part that is cut. BBR drains by less than the bottleneck's rate too (Cardwell and others,
+/// ACM Queue 14(5), 2016).
 const DRAIN_S: f64 = 0.3;
 const DRAIN: (f64, f64) = (0.08, 0.6);
 /// Part of the rate that is taken up after a queue that was this flow's.
 const RESUME: f64 = 0.95;
-/// Pacing in a dip over target, and its least length in seconds.
+/// Pacing in a dip over target, and its least length in seconds; BBR's probes of the round trip are such dips.
 const DIP: f64 = 0.6;
 const DIP_S: f64 = 0.2;
 

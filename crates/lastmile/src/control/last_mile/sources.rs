@@ -15,7 +15,8 @@ const LIMITED: f64 = 0.5;
 /// Padding fills up for so many seconds, so many seconds after the last.
 const PADDING_S: f64 = 1.0;
 const PADDING_EVERY_S: f64 = 3.0;
-/// A rate that is at most so many times what passes was grown from that, and padding begins at so many times.
+/// A rate that is at most so many times what passes was grown from that, and padding begins at so many times: a higher rate was had once, and
+/// is tried as it is.
 const GROWN: f64 = 1.6;
 const PADDED: f64 = 1.2;
 /// So many times what passed before is the sources' while padding's queue drains, for so many seconds at most. Frames make a short
