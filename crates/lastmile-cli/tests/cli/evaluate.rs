@@ -240,11 +240,15 @@ fn runs_begin_with_the_seed_that_is_named() {
     assert_eq!(first[1], second[0], "{first} {second}");
     evaluated(&scratch, &["--seed", "0"]).is_error(USAGE, &["--seed"]);
     let league = ["evaluate", "league", "--suite", "l4s", "--brief", "--runs", "1", "--controllers", FIXED];
-    for (seed, said) in [(None, "seeds 101 on"), (Some("7"), "seeds 7 on")] {
-        let more = seed.map(|seed| ["--seed", seed]);
-        let ended = lastmile(&[&league[..], more.as_ref().map_or(&[], |more| &more[..])].concat());
+    let csv = scratch.path("league.csv");
+    for (options, said) in [(&["--csv", &csv][..], "seeds 101 on"), (&["--seed", "7"], "seeds 7 on")] {
+        let ended = lastmile(&[&league[..], options].concat());
         assert!(ended.stdout.contains(said), "{}", ended.stdout);
     }
+    let rows = std::fs::read_to_string(&csv).unwrap();
+    let ends = |line: &str, end: &str| assert!(line.ends_with(end), "{line}");
+    ends(rows.lines().next().unwrap(), ",suite,pareto,fair,dominates,dominated");
+    ends(rows.lines().nth(1).unwrap(), ",l4s,true,,false,false");
 }
 
 #[test]

@@ -20,10 +20,22 @@ pub(super) fn rows_of(list: Option<&Value>) -> impl Iterator<Item = &Map<String,
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
 }
 
-/// The map as SVG. Scenarios without the number, such as those limited by a WLAN, have no row.
+/// The map as SVG. Where what was possible is not known, such as behind a WLAN, a league's cells are of the best controller's rate; other
+/// evaluations have no row there.
 pub fn heat_map(document: &Value) -> String {
+    let league: Vec<&Map<String, Value>> = rows_of(document["league"].get("rows")).collect();
+    let share_of = |scenario: &Map<String, Value>, row: &Map<String, Value>| {
+        let of_best = || {
+            let is_it = |place: &&&Map<String, Value>| {
+                place.get("case") == scenario.get("scenario")
+                    && place.get("controller") == row.get("controller")
+            };
+            league.iter().find(is_it)?.get("rate")?.as_f64()
+        };
+        row.get(NUMBER).and_then(Value::as_f64).or_else(of_best)
+    };
     let has = |scenario: &&Map<String, Value>| {
-        rows_of(scenario.get("rows")).any(|row| row.get(NUMBER).is_some_and(Value::is_number))
+        rows_of(scenario.get("rows")).any(|row| share_of(scenario, row).is_some())
     };
     let scenarios: Vec<&Map<String, Value>> = rows_of(document.get("scenarios")).filter(has).collect();
     let controllers: Vec<&str> =
@@ -34,7 +46,8 @@ pub fn heat_map(document: &Value) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n\
-         <text x=\"8\" y=\"16\" font-weight=\"bold\">Used of what was possible, %</text>\n"
+         <text x=\"8\" y=\"16\" font-weight=\"bold\">Used of what was possible, %{}</text>\n",
+        if league.is_empty() { "" } else { "; of the best, where that is not known" }
     );
     for (column, controller) in controllers.iter().enumerate() {
         let x = NAMES + cell * column + cell / 2;
@@ -50,7 +63,7 @@ pub fn heat_map(document: &Value) -> String {
             else {
                 continue;
             };
-            let Some(share) = of.get(NUMBER).and_then(Value::as_f64) else { continue };
+            let Some(share) = share_of(scenario, of) else { continue };
             let (x, text) = (NAMES + cell * column, if share > 65.0 { "#fff" } else { "#000" });
             let _ = writeln!(
                 svg,
@@ -81,14 +94,18 @@ mod tests {
 
     #[test]
     fn each_scenario_and_controller_has_a_cell_with_its_number() {
-        let svg = heat_map(&json!({
+        let mut document = json!({
             "controllers": ["tfrc", "tcp"],
             "scenarios": [{ "scenario": "a<b", "rows": [
                 { "controller": "tfrc", "of_possible": 99.6 }, { "controller": "tcp", "of_possible": null },
             ]}, { "scenario": "air", "rows": [{ "controller": "tfrc", "of_possible": null }] }],
-        }));
+        });
+        let svg = heat_map(&document);
         assert_eq!(svg.matches("<rect").count(), 2, "{svg}");
         assert!(svg.contains("a&lt;b") && svg.contains(">100</text>") && !svg.contains("air"), "{svg}");
+        document["league"] = json!({ "rows": [{ "case": "air", "controller": "tfrc", "rate": 71.0 }] });
+        let svg = heat_map(&document);
+        assert!(svg.contains("air") && svg.contains(">71</text>") && svg.contains("of the best"), "{svg}");
         assert_eq!((shade(0.0).as_str(), shade(130.0).as_str()), ("#ffffff", "#0c447c"));
     }
 }

@@ -210,7 +210,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     Ok(None)
 }
 
-/// A row for each scenario and controller: a column for each number that any scenario has, and two for its interval.
+/// Columns of a league's CSV: a controller's place in a case.
+const PLACE: [&str; 5] = ["suite", "pareto", "fair", "dominates", "dominated"];
+
+/// A row for each scenario and controller: a column for each number that any scenario has, and two for its interval; behind them its
+/// place in a league.
 fn csv(document: &Value) -> anyhow::Result<Vec<u8>> {
     let rows = |of: &'_ Value| of["rows"].as_array().cloned().unwrap_or_default();
     let scenarios = document["scenarios"].as_array().map_or(&[][..], Vec::as_slice);
@@ -220,15 +224,26 @@ fn csv(document: &Value) -> anyhow::Result<Vec<u8>> {
         .flat_map(|name| [name.to_owned(), format!("{name}_low"), format!("{name}_high")])
         .filter(|name| scenarios.iter().flat_map(rows).any(|row| row[name.as_str()].is_number()))
         .collect();
+    let league = rows(&document["league"]);
+    let places = if league.is_empty() { &[][..] } else { &PLACE };
     let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record(["scenario", "controller"].into_iter().chain(columns.iter().map(String::as_str)))?;
+    let names = ["scenario", "controller"].into_iter().chain(columns.iter().map(String::as_str));
+    out.write_record(names.chain(places.iter().copied()))?;
     for scenario in scenarios {
         for row in rows(scenario) {
             let number =
                 |name: &String| row[name.as_str()].as_f64().map_or_else(String::new, |at| format!("{at:.2}"));
             let of = [&scenario["scenario"], &row["controller"]]
                 .map(|name| name.as_str().unwrap_or_default().to_owned());
-            out.write_record(of.into_iter().chain(columns.iter().map(number)))?;
+            let place = league.iter().find(|place| {
+                place["case"] == scenario["scenario"] && place["controller"] == row["controller"]
+            });
+            let place = places.iter().map(|key| match place.map(|place| &place[*key]) {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Bool(is)) => is.to_string(),
+                _ => String::new(),
+            });
+            out.write_record(of.into_iter().chain(columns.iter().map(number)).chain(place))?;
         }
     }
     Ok(out.into_inner()?)

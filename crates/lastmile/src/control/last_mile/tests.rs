@@ -179,7 +179,8 @@ fn a_receiver_that_was_away_is_met_as_at_the_start() {
     let (silent, told) = away(300);
     assert!(told.phase() == "drain" && silent < 500e3 && told.controller.rate < 500e3, "{silent}");
     let (silent, mut told) = away(12_000);
-    assert_eq!((silent, told.phase(), told.controller.rate), (1_250.0 / 3.0, "resume", 500e3));
+    assert!((silent * 3.0 - 1_250.0).abs() < 1e-6, "{silent}");
+    assert_eq!((told.phase(), told.controller.rate), ("resume", 500e3));
     (0..8).for_each(|_| told.of(SHORT));
     assert!(told.phase() == "start" && told.controller.rate > 600e3, "{}", told.controller.rate);
 }
