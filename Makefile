@@ -15,7 +15,7 @@ help:
 	@echo "make field     measurements on paths of real kernels with known trouble (writes docs/validation.md; 15 minutes, as root)"
 	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (three quarters of an hour, as root, Debian)"
 	@echo "make cost      the cost of an answer with lastmile and with iperf3, over a path of known truth (two minutes)"
-	@echo "make twins     rate controllers in the lab against their twins in the simulator (half an hour)"
+	@echo "make twins     rate controllers in the lab against their twins in the simulator (an hour)"
 	@echo "make ns2       TFRC beside ns-2 on the same paths, where ns-2 is installed (writes docs/validation.md; half an hour)"
 	@echo "make bench-sim the cost of a simulated second, beside ns-2 and ns-3 where installed (ARGS=... are passed on)"
 	@echo "make interop   against other people's STAMP, RTCP and iperf3, and as a guest of webrtc-rs (needs the package registries)"

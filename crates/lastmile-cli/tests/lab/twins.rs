@@ -1,5 +1,5 @@
 //! One controller over the lab's links, against its twin in virtual time: the mean and the P90 of its sending rate in bins of 1 s over
-//! 60 s, medians of five runs with the simulator's seeds, within 5 %. Half an hour: `make twins`.
+//! 60 s, medians of five runs with the simulator's seeds, within 5 %; and what it receives in cases of the league. An hour: `make twins`.
 //! `LASTMILE_TWINS=SECONDS,RUNS` makes it shorter, for work on it; then nothing is held against the 5 %. `LASTMILE_TWINS_OF=NAME` runs one controller.
 
 use super::common::{Scratch, lastmile};
@@ -90,11 +90,21 @@ struct Rates {
     p90: f64,
 }
 
-fn rates(series: &str) -> Rates {
+/// A flow's rate in each bin, in Mbit/s.
+fn bins(series: &str, name: &str, rate: &str) -> Vec<f64> {
     let text = std::fs::read_to_string(series).expect("a series");
     let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a row"));
-    let own = rows.filter(|row| row["row"] == "flow" && row["name"] == "stream");
-    let mut bins: Vec<f64> = own.map(|row| row["sent_bps"].as_f64().expect("a rate") / 1e6).collect();
+    let own = rows.filter(|row| row["row"] == "flow" && row["name"] == name);
+    own.map(|row| row[rate].as_f64().unwrap_or(0.0) / 1e6).collect()
+}
+
+fn mean_of(series: &str, name: &str, rate: &str) -> f64 {
+    let bins = bins(series, name, rate);
+    bins.iter().sum::<f64>() / bins.len() as f64
+}
+
+fn rates(series: &str) -> Rates {
+    let mut bins = bins(series, "stream", "sent_bps");
     bins.sort_by(f64::total_cmp);
     Rates { mean: bins.iter().sum::<f64>() / bins.len() as f64, p90: bins[(bins.len() * 9).div_ceil(10) - 1] }
 }
@@ -106,15 +116,72 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// One run in a world; in the lab, why it was refused.
 fn one(world: &str, file: &str, seed: u64, scratch: &Scratch) -> Result<Rates, Late> {
+    let series = series(world, &[file], seed, scratch)?;
+    Ok(rates(&series))
+}
+
+/// The series of a run.
+fn series(world: &str, path: &[&str], seed: u64, scratch: &Scratch) -> Result<String, Late> {
     let (series, seed) = (scratch.path("series.jsonl"), seed.to_string());
-    let ended =
-        lastmile(&[world, file, "--seed", &seed, "--series", &series, "--series-step", "1 s", "--json"]);
+    let more = ["--seed", &seed, "--series", &series, "--series-step", "1 s", "--json"];
+    let ended = lastmile(&[&[world][..], path, &more].concat());
     let json = ended.json();
     if let Some(why) = json["lateness"]["refused"]["text"].as_str() {
         return Err(Late { hypervisors: why.contains("hypervisor"), why: why.to_owned() });
     }
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    Ok(rates(&series))
+    Ok(series)
+}
+
+/// Cases of the league in both worlds, `lastmile` and NADA: the streams' mean received rates, seeds 101 to 103.
+#[test]
+#[ignore = "takes half an hour on a machine that is left alone: make twins"]
+fn twins_cases_of_the_league_are_those_of_the_lab() {
+    if no_lab() {
+        return;
+    }
+    let (scratch, mut wrong) = (Scratch::new("league-twins"), Vec::new());
+    let cases = [
+        ("rfc8867-5.1", &["video"][..]),
+        ("step-5-1-5", &["video"]),
+        ("late-comer", &["first", "second"]),
+        ("burst-loss", &["video"]),
+    ];
+    for (case, streams) in cases {
+        for control in ["lastmile", "nada"] {
+            let sets: Vec<String> =
+                streams.iter().map(|name| format!("stream.{name}.control={control}")).collect();
+            let path: Vec<&str> =
+                [case].into_iter().chain(sets.iter().flat_map(|set| ["--set", set])).collect();
+            let received = |world: &str| -> Vec<f64> {
+                let run = |seed| {
+                    patiently(case, || {
+                        let series = series(world, &path, seed, &scratch)?;
+                        Ok(streams.iter().map(|name| mean_of(&series, name, "goodput_bps")).sum::<f64>())
+                    })
+                };
+                (101..=103).filter_map(run).collect()
+            };
+            let (twin, lab) = (received("sim"), received("lab"));
+            if lab.len() < twin.len() {
+                continue;
+            }
+            let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+            let apart = mean(&lab) / mean(&twin) - 1.0;
+            let text = format!(
+                "{case}, {control}, {} runs: {:.3} Mbit/s, twin {:.3} ({:+.1} %)",
+                lab.len(),
+                mean(&lab),
+                mean(&twin),
+                100.0 * apart
+            );
+            eprintln!("lab: scored: {text}");
+            if apart.abs() > APART {
+                wrong.push(text);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
