@@ -142,8 +142,13 @@ mod with_video {
         match file.extension().and_then(|extension| extension.to_str()) {
             Some("y4m") => Ok(Output::Y4m(Y4mWriter::new(out()?, frame_rate))),
             Some("h264" | "264") => Ok(Output::H264(out()?)),
+            Some("csv") => {
+                let mut times = out()?;
+                writeln!(times, "rtp_timestamp,shown_s").map_err(|error| unwritable(file, &error))?;
+                Ok(Output::Times(times))
+            }
             _ => Err(Exit::Usage.blame(anyhow!(
-                "--output {}: its name must end in .y4m (pictures) or .h264 (as they came)",
+                "--output {}: its name must end in .y4m (pictures), .h264 (as they came) or .csv (times)",
                 file.display()
             ))),
         }
