@@ -32,8 +32,9 @@ def programs(program, contender, folder, seconds, camera):
         return ["--in", "a", "--", *peer("offer"), "--in", "b", "--", *peer("answer")]
     # Ours marks its packets as its controller's design wants it: ECT(1) for L4S, ECT(0) for what takes a mark as a loss.
     ecn = "ect1" if contender.startswith("lastmile") else "ect0"
-    receive = [program, "receive", "--once", "--json", "--output", str(folder / "frames.csv")]
-    stream = [program, "stream", str(camera), "{b}", "--control", contender, "--max", "8 Mbit/s", "--ecn", ecn, "--seconds", str(seconds), "--json"]
+    # Lost packets are sent again, as browsers do by themselves.
+    receive = [program, "receive", "--once", "--json", "--nack", "150ms", "--output", str(folder / "frames.csv")]
+    stream = [program, "stream", str(camera), "{b}", "--control", contender, "--max", "8 Mbit/s", "--ecn", ecn, "--retransmit", "150ms", "--seconds", str(seconds), "--json"]
     after = ["sh", "-c", f'out=$1; shift; sleep {BEGIN}; exec "$@" >"$out"', "sh", str(folder / "stream.json")]
     into = ["sh", "-c", 'out=$1; shift; exec "$@" >"$out"', "sh", str(folder / "receive.jsonl")]
     return ["--in", "b", "--", *into, *receive, "--in", "a", "--", *after, *stream]
@@ -81,13 +82,12 @@ def freezes(times):
 
 
 def latencies(frames):
-    """Of frames (when shown, RTP timestamp): when shown, and its time since the timestamp's, above the least of the run; seconds."""
+    """Of frames (when shown, RTP timestamp) that are judged: the time since the timestamp's, above the least of the run; seconds."""
     if not frames:
         return []
-    first = frames[0][1]
-    ages = [(at, at - ((stamp - first + 2**31) % 2**32 - 2**31) / 90000) for at, stamp in frames]
-    least = min(age for _, age in ages)
-    return [(at, age - least) for at, age in ages]
+    stamps = [(stamp - frames[0][1] + 2**31) % 2**32 - 2**31 for _, stamp in frames]
+    ages = [at - stamp / 90000 for (at, _), stamp in zip(frames, stamps)]
+    return [age - min(ages) for age, stamp in zip(ages, stamps) if stamp > SETTLING * 90000]
 
 
 def mbit(text):
@@ -145,17 +145,15 @@ def of_browsers(folder):
     return facts, [(at / 1e3, stamp) for at, stamp in came["frames"] if stamp is not None]
 
 
-def of_ours(folder):
+def of_ours(folder, seconds):
     frames = [(float(row["shown_s"]), int(row["rtp_timestamp"])) for row in csv.DictReader(open(folder / "frames.csv"))]
     stream = json.loads((folder / "stream.json").read_text())
-    if not frames:
-        raise ValueError("no frame was shown")
-    settled, end = frames[0][0] + SETTLING, frames[-1][0]
+    # The stream's clock begins with it.
+    settled = {at for at, stamp in frames if stamp > SETTLING * 90000}
     found = freezes([at for at, _ in frames])
-    judged = [long for at, long in found if at > settled]
+    judged = [long for at, long in found if at in settled]
     facts = {
-        "frame_rate": sum(at > settled for at, _ in frames) / max(end - settled, 1e-9),
-        "encoded": (stream["frames"] - stream["frames_dropped"]) / stream["seconds"],
+        "frame_rate": len(settled) / (seconds - SETTLING),
         "left_out": stream["frames_dropped"],
         "freezes": len(judged),
         "frozen_s": sum(judged),
@@ -179,14 +177,17 @@ def summary(contender, path, seconds, folder):
     received = sum(p.size for p in packets if not p.sent and window[0] < p.at <= window[1]) * 8e-6 / (window[1] - window[0])
     with open(folder / "series.csv") as series:
         waits = queues(scenario, list(csv.DictReader(series)), window, received)
-    facts, frames = (of_browsers if contender in BROWSERS else of_ours)(folder)
-    delays = [age for at, age in latencies(frames) if at > frames[0][0] + SETTLING]
+    facts, frames = of_browsers(folder) if contender in BROWSERS else of_ours(folder, seconds)
+    delays = latencies(frames)
     p95 = percentile(delays, 0.95)
+    if p95 is None:
+        # A screen that showed nothing stood for as long, which the rule does not count.
+        p95 = facts["frozen_s"] = seconds - SETTLING
     lateness = lab["lateness"]
     found = {
         "received_mbps": received,
         **facts,
-        "p95_ms": None if p95 is None else p95 * 1e3,
+        "p95_ms": p95 * 1e3,
         "queue_ms": mean(waits),
         "queue_p95_ms": percentile(waits, 0.95),
         "began_s": began,
@@ -202,8 +203,9 @@ def summary(contender, path, seconds, folder):
         why.append("stolen time")
     if lateness["device_drops"] or lateness["refused"]:
         why.append("refused by the lab")
-    # A low rate makes encoders leave out frames too: that is the contender's.
-    if facts["encoded"] < MIN_ENCODED and facts.get("limited_s", {}).get("bandwidth", 0) < (seconds - SETTLING) / 2:
+    # A low rate makes the encoder leave out frames too, which is the contender's doing. So are all frames that our sender leaves out.
+    limited = facts.get("limited_s", {}).get("bandwidth", 0) > (seconds - SETTLING) / 4
+    if facts.get("encoded", MIN_ENCODED) < MIN_ENCODED and not limited:
         why.append("slow encoder")
     if began > BEGIN + 1.5:
         why.append("late begin")

@@ -10,7 +10,7 @@ Packet = namedtuple("Packet", "at sent size ecn payload")
 def packets(data, host):
     """Packets of the host whose addresses end in this number."""
     at = 0
-    while at + 12 <= len(data):
+    while at + 28 <= len(data):
         kind, length = struct.unpack_from("<II", data, at)
         if kind == 6 and length >= 32:
             _, high, low, captured, size = struct.unpack_from("<5I", data, at + 8)

@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -118,6 +119,9 @@ def write(args):
 
 def main():
     args = options()
+    # Of a shell's background job too, where SIGINT is off.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     for path in args.paths:
         if not (HERE / "paths" / f"{path}.toml").exists():
             sys.exit(f"rivals: no path {path} in rivals/paths")
@@ -128,10 +132,17 @@ def main():
     version = commit()
     # Seeds outermost: a sitting that is ended early has all rows.
     cases = [] if args.table else [(path, contender, seed) for seed in args.seeds for path in args.paths for contender in args.contenders]
+    try:
+        sitting(args, cases, version)
+    except KeyboardInterrupt:
+        print("ended early: what has been measured is kept")
+    write(args)
+
+
+def sitting(args, cases, version):
     for case in cases:
         kept = args.folder / "kept" / case[0] / case[1] / f"{case[2]}.json"
         make(args, case, kept, version)
-    write(args)
 
 
 if __name__ == "__main__":

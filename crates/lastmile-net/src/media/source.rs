@@ -207,6 +207,5 @@ impl FrameSource for VideoSource {
 
     fn resize(&mut self, packet_size: Bytes) {
         self.payload = packet_size.0.saturating_sub(self.headers) as usize;
-        self.encoder.set_slice_size(self.payload);
     }
 }

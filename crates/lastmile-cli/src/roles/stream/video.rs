@@ -102,8 +102,7 @@ mod with_video {
             SenderRate::Controlled(control) => control.max,
         };
         let setting = config.source_setting();
-        let payload = setting.packet_size.0.saturating_sub(setting.headers.0) as usize;
-        let made = H264Encoder::new(most, setting.frame_rate, payload).and_then(|encoder| {
+        let made = H264Encoder::new(most, setting.frame_rate).and_then(|encoder| {
             VideoSource::new(pictures, Box::new(encoder), (size.width, size.height), most, &setting)
         });
         let (source, first) = made.map_err(|error| Exit::Usage.blame(error))?;
