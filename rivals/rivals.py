@@ -19,6 +19,8 @@ import table
 
 HERE = Path(__file__).parent
 PATHS = ["loss-0", "loss-2", "loss-5", "bursts", "wifi", "step", "hand-off", "fq-codel", "red-ecn"]
+# Marks around the tables in the document.
+BEGIN, END = "<!-- From here on made by `make rivals ARGS=\"--table --document\"`. -->\n", "<!-- Up to here. -->\n"
 CONTENDERS = ["googcc", "scream", "lastmile", "tfrc"]
 
 
@@ -33,6 +35,7 @@ def options():
     reader.add_argument("--tries", type=int, default=3, help="in this sitting of a call that does not count [default: 3]")
     reader.add_argument("--again", action="store_true", help="make calls anew that are kept")
     reader.add_argument("--table", action="store_true", help="make no call: write the tables of those that are kept")
+    reader.add_argument("--document", action="store_true", help="file the tables in docs/rivals.md too")
     reader.add_argument("--keep-files", action="store_true", help="keep all files of a call, not only its numbers")
     reader.add_argument("--program", default="target/release/lastmile", help="lastmile with the feature `video` [default: %(default)s]")
     reader.add_argument("--folder", type=Path, default=Path("target/rivals"), help="[default: %(default)s]")
@@ -108,6 +111,10 @@ def write(args):
     if bad:
         text += "\nCalls that do not count after all their tries:\n\n" + "\n".join(f"- {one}" for one in bad) + "\n"
     (args.folder / "table.md").write_text(text)
+    if args.document:
+        page = HERE.parent / "docs" / "rivals.md"
+        before, _, after = page.read_text().partition(BEGIN)
+        page.write_text(before + BEGIN + "\n" + text + END + after.partition(END)[2])
     (args.folder / "calls.json").write_text(json.dumps(calls, indent=1) + "\n")
     keys = sorted({key for found in calls for key in found})
     with open(args.folder / "calls.csv", "w", newline="") as out:

@@ -1,5 +1,6 @@
-//! H.264 by OpenH264 (Cisco): constrained baseline, one thread, one slice a picture, which RFC 6184's fragments carry. In slices below a
-//! packet's size the library steers no quantizer within a picture: sizes of pictures then deviate by 0.7 of their mean, and by 0.03 in one slice.
+//! H.264 by OpenH264 (Cisco): constrained baseline, one thread; slices below a packet's size, or one slice a picture. A decoder conceals slices
+//! that are missing. With them the library steers no quantizer within a picture: at 3.8 Mbit/s sizes of pictures deviated by 0.7 of their mean,
+//! and by 0.03 in one slice.
 //!
 //! The rate changes from one picture to the next without a key frame. The library takes no rate above the one that it began with: it
 //! begins with the highest, codes black pictures that nobody sees, and is then set to the rate that is wanted. It has no intra refresh; key
@@ -23,6 +24,9 @@ use super::{Decoder, Encoder, MediaError, Picture};
 /// Least rate that is asked of the codec: below it no picture of any use comes out.
 const MIN_RATE: u32 = 20_000;
 
+/// Least size of slices: that of a macroblock at its worst, and headers.
+const MIN_SLICE: usize = 450;
+
 fn refused(error: openh264::Error) -> MediaError {
     MediaError::Codec(error.to_string())
 }
@@ -32,21 +36,23 @@ pub struct H264Encoder {
     native: openh264::encoder::Encoder,
     most: u32,
     frame_rate: f64,
+    /// Largest slices; `None`: one slice a picture.
+    slice_size: Option<usize>,
     rate: u32,
     key: bool,
-    /// The native one was made for this size; nothing before the first picture.
-    made: Option<(usize, usize)>,
+    /// The native one was made for these; nothing before the first picture.
+    made: Option<(usize, usize, Option<usize>)>,
 }
 
 impl H264Encoder {
-    /// An encoder that makes `most` at the highest.
+    /// An encoder that makes `most` at the highest, in slices of `slice_size` bytes at most; `None`: in one slice a picture.
     ///
     /// # Errors
     /// The library refuses.
-    pub fn new(most: Rate, frame_rate: f64) -> Result<H264Encoder, MediaError> {
+    pub fn new(most: Rate, frame_rate: f64, slice_size: Option<usize>) -> Result<H264Encoder, MediaError> {
         let most = u32::try_from(most.bits_per_second()).unwrap_or(u32::MAX).clamp(MIN_RATE, 240_000_000);
-        let native = native(most, frame_rate)?;
-        Ok(H264Encoder { native, most, frame_rate, rate: most, key: false, made: None })
+        let native = native(most, frame_rate, slice_size)?;
+        Ok(H264Encoder { native, most, frame_rate, slice_size, rate: most, key: false, made: None })
     }
 
     /// Turns off that the library makes up for too large pictures by later ones: what a rate owes that was too low for its pictures is
@@ -61,6 +67,10 @@ impl H264Encoder {
             let read = native.get_option(ENCODER_OPTION_SVC_ENCODE_PARAM_EXT, (&raw mut params).cast());
             params.bFixRCOverShoot = false;
             params.bEnableBackgroundDetection = !params.bEnableBackgroundDetection;
+            if let Some(size) = self.slice_size.map(most_of_slice) {
+                (params.uiMaxNalSize, params.sSpatialLayers[0].sSliceArgument.uiSliceSizeConstraint) =
+                    (size, size);
+            }
             read | native.set_option(ENCODER_OPTION_SVC_ENCODE_PARAM_EXT, (&raw mut params).cast())
         };
         match refused {
@@ -78,8 +88,17 @@ impl H264Encoder {
     }
 }
 
-fn native(most: u32, frame_rate: f64) -> Result<openh264::encoder::Encoder, MediaError> {
-    let config = EncoderConfig::new()
+/// The size of slices as the library takes it.
+fn most_of_slice(bytes: usize) -> u32 {
+    u32::try_from(bytes.max(MIN_SLICE)).unwrap_or(u32::MAX)
+}
+
+fn native(
+    most: u32,
+    frame_rate: f64,
+    slice_size: Option<usize>,
+) -> Result<openh264::encoder::Encoder, MediaError> {
+    let mut config = EncoderConfig::new()
         .bitrate(BitRate::from_bps(most))
         .max_frame_rate(FrameRate::from_hz(frame_rate as f32))
         .rate_control_mode(RateControlMode::Bitrate)
@@ -90,6 +109,9 @@ fn native(most: u32, frame_rate: f64) -> Result<openh264::encoder::Encoder, Medi
         .num_threads(1)
         .intra_frame_period(IntraFramePeriod::auto())
         .scene_change_detect(false);
+    if let Some(size) = slice_size.map(most_of_slice) {
+        config = config.max_slice_len(size);
+    }
     let mut native =
         openh264::encoder::Encoder::with_api_config(OpenH264API::from_source(), config).map_err(refused)?;
     let mut quiet = WELS_LOG_QUIET;
@@ -115,22 +137,27 @@ impl Encoder for H264Encoder {
         }
     }
 
+    fn set_slice_size(&mut self, bytes: usize) {
+        self.slice_size = self.slice_size.map(|_| bytes);
+    }
+
     fn key_frame(&mut self) {
         self.key = true;
     }
 
     fn encode(&mut self, picture: &Picture) -> Result<Vec<u8>, MediaError> {
         let (width, height) = picture.size();
-        if self.made != Some((width, height)) {
+        let wanted = (width, height, self.slice_size);
+        if self.made.is_none_or(|made| made != wanted && (self.key || (made.0, made.1) != (width, height))) {
             if self.made.is_some() {
-                self.native = native(self.most, self.frame_rate)?;
+                self.native = native(self.most, self.frame_rate, self.slice_size)?;
             }
             // A black one is coded at the highest rate and seen by nobody.
             let black = Picture::new(width, height)?;
             self.native.encode(&slices(&black)).map_err(refused)?;
             self.forgive()?;
             self.native.encode(&slices(&black)).map_err(refused)?;
-            (self.made, self.key) = (Some((width, height)), true);
+            (self.made, self.key) = (Some(wanted), true);
             self.set();
         }
         if std::mem::take(&mut self.key) {
@@ -203,37 +230,34 @@ mod tests {
     use crate::media::{Pictures, TestPattern, quality};
     use lastmile::wire::h264::{IDR_SLICE, nal_type, nal_units};
 
+    const SLICE: usize = 1_100;
+
     fn is_key(unit: &[u8]) -> bool {
         nal_units(unit).any(|unit| nal_type(unit[0]) == IDR_SLICE)
     }
 
     #[test]
-    fn the_rate_follows_within_a_second_and_pictures_are_alike_in_size() {
+    fn the_rate_follows_within_a_second_and_slices_fit_packets() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
-        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, Some(SLICE)).unwrap();
         let mut decoder = H264Decoder::new().unwrap();
-        let mut number = 0;
+        let (mut number, mut largest) = (0, 0);
         for kbits in [500, 1_500, 200] {
             encoder.set_rate(Rate::ip(kbits * 1_000));
             let mut seconds = Vec::new();
             for _ in 0..3 {
-                let (mut bytes, mut largest) = (0, 0);
+                let mut bytes = 0;
                 for _ in 0..30 {
                     let picture = pattern.picture(number).unwrap().clone();
                     let unit = encoder.encode(&picture).unwrap();
                     assert_eq!(is_key(&unit), number == 0, "a new rate brings no key frame: {number}");
-                    largest = unit.len().max(largest);
+                    largest = nal_units(&unit).map(<[u8]>::len).max().unwrap_or(0).max(largest);
                     bytes += unit.len();
                     number += 1;
                     let Some(decoded) = decoder.decode(&unit).unwrap() else { continue };
                     let psnr = quality::psnr(&picture, &decoded).unwrap().y;
                     assert!(psnr > 25.0, "picture {number}: {psnr:.1} dB");
                 }
-                // But for the first second of a rate.
-                assert!(
-                    seconds.is_empty() || largest * 30 < bytes * 2,
-                    "{kbits} kbit/s: {largest} of {bytes} B"
-                );
                 seconds.push(bytes as f64 * 8.0 / 1e3);
             }
             // The first second of 500 kbit/s has the key frame.
@@ -241,13 +265,35 @@ mod tests {
                 assert!((got / kbits as f64 - 1.0).abs() < 0.1, "{kbits} kbit/s: {seconds:.0?}");
             }
         }
+        assert!(largest <= SLICE, "{largest}");
+    }
+
+    /// Moving noise, of which a picture takes all that it may.
+    #[test]
+    fn pictures_of_one_slice_are_alike_in_size() {
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, None).unwrap();
+        encoder.set_rate(Rate::ip(1_500_000));
+        let (mut bits, mut sizes) = (1_u32, Vec::new());
+        for _ in 0..60 {
+            let mut picture = Picture::new(320, 240).unwrap();
+            for shade in picture.planes_mut()[0].iter_mut() {
+                bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *shade = 112 + (bits >> 27) as u8;
+            }
+            let unit = encoder.encode(&picture).unwrap();
+            assert!(nal_units(&unit).filter(|unit| nal_type(unit[0]) == 1).count() <= 1);
+            sizes.push(unit.len());
+        }
+        let mean = sizes[30..].iter().sum::<usize>() / 30;
+        assert!((5_000..7_500).contains(&mean), "{mean} B");
+        assert!(sizes[30..].iter().all(|size| size * 4 > mean * 3 && size * 4 < mean * 5), "{sizes:?}");
     }
 
     /// The pattern takes 90 kbit/s at the coarsest.
     #[test]
     fn a_rate_that_is_too_low_is_not_owed_afterwards() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
-        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, Some(SLICE)).unwrap();
         let mut second = |encoder: &mut H264Encoder, number: u64| -> f64 {
             let bytes =
                 (0..30).map(|at| encoder.encode(pattern.picture(30 * number + at).unwrap()).unwrap().len());
@@ -264,22 +310,25 @@ mod tests {
     }
 
     #[test]
-    fn key_frames_come_on_demand() {
+    fn key_frames_come_on_demand_and_other_slices_with_them() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
-        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, Some(SLICE)).unwrap();
         let mut encode =
             |encoder: &mut H264Encoder, number| encoder.encode(pattern.picture(number).unwrap()).unwrap();
         assert!(is_key(&encode(&mut encoder, 0)));
         assert!(!is_key(&encode(&mut encoder, 1)));
+        encoder.set_slice_size(500);
+        assert!(!is_key(&encode(&mut encoder, 2)));
         encoder.key_frame();
-        assert!(is_key(&encode(&mut encoder, 3)));
+        let unit = encode(&mut encoder, 3);
+        assert!(is_key(&unit) && nal_units(&unit).all(|unit| unit.len() <= 500));
         assert!(!is_key(&encode(&mut encoder, 4)));
     }
 
     #[test]
-    fn garbage_is_survived_and_pictures_after_a_broken_one_are_shown() {
+    fn garbage_is_survived_and_a_missing_slice_concealed() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
-        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, Some(SLICE)).unwrap();
         let mut decoder = H264Decoder::new().unwrap();
         let mut bits = 1_u32;
         let mut garbage = |length: usize| -> Vec<u8> {
@@ -297,8 +346,11 @@ mod tests {
         for number in 0..60 {
             let mut unit = encoder.encode(pattern.picture(number).unwrap()).unwrap();
             match number % 20 {
-                // The end of a picture is missing, or a byte of it is wrong.
-                5 => unit.truncate(unit.len() * 2 / 3),
+                // A slice of a picture is missing, or a byte of it is wrong.
+                5 if nal_units(&unit).count() > 1 => {
+                    let place = unit.windows(4).rposition(|bytes| bytes == [0, 0, 0, 1]).unwrap();
+                    unit.truncate(place);
+                }
                 10 => {
                     let middle = unit.len() / 2;
                     unit[middle] ^= 0x55;
@@ -308,8 +360,7 @@ mod tests {
             }
             shown += u64::from(decoder.decode(&unit).is_ok_and(|picture| picture.is_some()));
         }
-        // All but those six.
-        assert!(shown >= 54, "{shown} of 60 pictures");
+        assert!(shown >= 55, "{shown} of 60 pictures");
         // It recovers with the key frame.
         let picture = pattern.picture(60).unwrap().clone();
         encoder.key_frame();

@@ -135,6 +135,9 @@ pub trait Encoder: Send {
     /// The rate of the byte stream from the next picture on.
     fn set_rate(&mut self, rate: Rate);
 
+    /// Slices have that many bytes at most from the next key frame on, where the codec can do it.
+    fn set_slice_size(&mut self, bytes: usize);
+
     /// The next picture is to be one that needs none before it.
     fn key_frame(&mut self);
 

@@ -207,5 +207,6 @@ impl FrameSource for VideoSource {
 
     fn resize(&mut self, packet_size: Bytes) {
         self.payload = packet_size.0.saturating_sub(self.headers) as usize;
+        self.encoder.set_slice_size(self.payload);
     }
 }

@@ -102,7 +102,10 @@ mod with_video {
             SenderRate::Controlled(control) => control.max,
         };
         let setting = config.source_setting();
-        let made = H264Encoder::new(most, setting.frame_rate).and_then(|encoder| {
+        let payload = setting.packet_size.0.saturating_sub(setting.headers.0) as usize;
+        // Where lost packets come again there is nothing to conceal.
+        let slice_size = config.retransmission.is_none().then_some(payload);
+        let made = H264Encoder::new(most, setting.frame_rate, slice_size).and_then(|encoder| {
             VideoSource::new(pictures, Box::new(encoder), (size.width, size.height), most, &setting)
         });
         let (source, first) = made.map_err(|error| Exit::Usage.blame(error))?;
