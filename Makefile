@@ -10,7 +10,7 @@ help:
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
 	@echo "make paths     wrong numbers on random paths, with and without a warning (ARGS=... are passed on; ten minutes)"
 	@echo "make league    rate controllers and rivals over nine suites of paths: target/league.html (ARGS=... are passed on; half an hour)"
-	@echo "make rivals    real video beside a browser's GoogCC and SCReAM v2 over nine paths of the lab: target/rivals/table.md (as root, Debian; resumable; ARGS=... are passed on; five hours)"
+	@echo "make rivals    real video beside a browser's GoogCC and SCReAM v2 over nine paths of the lab: target/rivals/table.md (as root, Debian; resumable; ARGS=... are passed on; two and a half hours or more)"
 	@echo "make adapters  tests of the adapters of the league's rivals (SCREAM_DIR=CHECKOUT for SCReAM's)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
 	@echo "make field     measurements on paths of real kernels with known trouble (writes docs/validation.md; 15 minutes, as root)"

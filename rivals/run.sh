@@ -20,7 +20,7 @@ if ((${#missing[@]})); then
 fi
 python3 -c 'import tomllib' 2>/dev/null || fail "Python 3.11 or later is needed"
 if [[ ! -d rivals/node_modules/playwright-core || rivals/package-lock.json -nt rivals/node_modules ]]; then
-    PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm --prefix rivals ci --no-audit --no-fund --silent
+    (cd rivals && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --silent)
     touch rivals/node_modules
 fi
 cargo build --release --locked --quiet -p lastmile-cli --features video
