@@ -1,7 +1,7 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help setup build demo test accuracy paths league rivals reproduce field field-linux twins bench-sim bench-ns ns2 interop cost \
+.PHONY: help setup build demo test accuracy paths league adapters rivals reproduce field field-linux twins bench-sim bench-ns ns2 interop cost \
 	deb static installed shots strings
 
 help:
@@ -10,7 +10,8 @@ help:
 	@echo "make accuracy  errors of the methods over many runs (ARGS=... are passed on)"
 	@echo "make paths     wrong numbers on random paths, with and without a warning (ARGS=... are passed on; ten minutes)"
 	@echo "make league    rate controllers and rivals over nine suites of paths: target/league.html (ARGS=... are passed on; half an hour)"
-	@echo "make rivals    tests of the rivals' adapters (SCREAM_DIR=CHECKOUT for SCReAM's)"
+	@echo "make rivals    real video beside a browser's GoogCC and SCReAM v2 over nine paths of the lab: target/rivals/table.md (as root, Debian; resumable; ARGS=... are passed on; two and a half hours or more)"
+	@echo "make adapters  tests of the adapters of the league's rivals (SCREAM_DIR=CHECKOUT for SCReAM's)"
 	@echo "make reproduce the papers' tables, figures and claims again: target/reproduce-*.html (a quarter of an hour)"
 	@echo "make field     measurements on paths of real kernels with known trouble (writes docs/validation.md; 15 minutes, as root)"
 	@echo "make field-linux  the same behind Linux's own queues, fair ones too, in a guest (three quarters of an hour, as root, Debian)"
@@ -74,8 +75,12 @@ endif
 league: setup
 	@scripts/league.sh $(ARGS)
 
-# Tests of rivals' adapters, SCReAM's where SCREAM_DIR names a checkout.
+# Needs the package registries once. Leave the machine alone meanwhile; what has been measured is kept.
 rivals: setup
+	rivals/run.sh $(ARGS)
+
+# Tests of rivals' adapters, SCReAM's where SCREAM_DIR names a checkout.
+adapters: setup
 	cargo test --locked -p lastmile-peers --features googcc,noq
 
 # Without ARGS: the tables of docs/validation.md. Eight minutes on two cores that are left alone (980 s of CPU time).

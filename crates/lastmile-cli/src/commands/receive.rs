@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Ask for lost packets again (RFC 4585, `stream --retransmit`), up to this age
     #[arg(long, value_name = "TIME")]
     nack: Option<Span>,
-    /// Decode H.264 and write it to FILE: pictures (.y4m), or the byte stream as it came (.h264)
+    /// Decode H.264 and write it to FILE: pictures (.y4m), the byte stream as it came (.h264), or the times of the pictures shown (.csv)
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     output: Option<PathBuf>,
     /// Compare pictures with the sender's source (PSNR, SSIM): `testsrc` or FILE.y4m; the page of --html has SSIM over time, and stills

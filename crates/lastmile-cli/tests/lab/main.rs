@@ -12,6 +12,7 @@ mod iperf3;
 mod patience;
 mod programs;
 mod ready;
+mod rivals;
 mod streams;
 mod trains;
 mod twins;

@@ -1,4 +1,6 @@
-//! H.264 by OpenH264 (Cisco): constrained baseline, one thread, slices below a packet's size.
+//! H.264 by OpenH264 (Cisco): constrained baseline, one thread; slices below a packet's size, or one slice a picture. A decoder conceals slices
+//! that are missing. With them the library steers no quantizer within a picture: at 3.8 Mbit/s sizes of pictures deviated by 0.7 of their mean,
+//! and by 0.03 in one slice.
 //!
 //! The rate changes from one picture to the next without a key frame. The library takes no rate above the one that it began with: it
 //! begins with the highest, codes black pictures that nobody sees, and is then set to the rate that is wanted. It has no intra refresh; key
@@ -34,19 +36,20 @@ pub struct H264Encoder {
     native: openh264::encoder::Encoder,
     most: u32,
     frame_rate: f64,
-    slice_size: usize,
+    /// Largest slices; `None`: one slice a picture.
+    slice_size: Option<usize>,
     rate: u32,
     key: bool,
     /// The native one was made for these; nothing before the first picture.
-    made: Option<(usize, usize, usize)>,
+    made: Option<(usize, usize, Option<usize>)>,
 }
 
 impl H264Encoder {
-    /// An encoder that makes `most` at the highest, in slices of `slice_size` bytes at most.
+    /// An encoder that makes `most` at the highest, in slices of `slice_size` bytes at most; `None`: in one slice a picture.
     ///
     /// # Errors
     /// The library refuses.
-    pub fn new(most: Rate, frame_rate: f64, slice_size: usize) -> Result<H264Encoder, MediaError> {
+    pub fn new(most: Rate, frame_rate: f64, slice_size: Option<usize>) -> Result<H264Encoder, MediaError> {
         let most = u32::try_from(most.bits_per_second()).unwrap_or(u32::MAX).clamp(MIN_RATE, 240_000_000);
         let native = native(most, frame_rate, slice_size)?;
         Ok(H264Encoder { native, most, frame_rate, slice_size, rate: most, key: false, made: None })
@@ -56,7 +59,6 @@ impl H264Encoder {
     /// owed on, as so many seconds, at ten times the rate. The pacer behind the encoder bounds what waits. The wrapper has no such
     /// option; the library takes it in where another one, background detection, makes it begin anew.
     fn forgive(&mut self) -> Result<(), MediaError> {
-        let size = u32::try_from(self.slice_size.max(MIN_SLICE)).unwrap_or(u32::MAX);
         let mut params = SEncParamExt::default();
         // SAFETY: the encoder is initialized, since a picture was coded; the option reads and writes one SEncParamExt, which outlives
         // both calls. The wrapper keeps none of these parameters.
@@ -65,8 +67,10 @@ impl H264Encoder {
             let read = native.get_option(ENCODER_OPTION_SVC_ENCODE_PARAM_EXT, (&raw mut params).cast());
             params.bFixRCOverShoot = false;
             params.bEnableBackgroundDetection = !params.bEnableBackgroundDetection;
-            (params.uiMaxNalSize, params.sSpatialLayers[0].sSliceArgument.uiSliceSizeConstraint) =
-                (size, size);
+            if let Some(size) = self.slice_size.map(most_of_slice) {
+                (params.uiMaxNalSize, params.sSpatialLayers[0].sSliceArgument.uiSliceSizeConstraint) =
+                    (size, size);
+            }
             read | native.set_option(ENCODER_OPTION_SVC_ENCODE_PARAM_EXT, (&raw mut params).cast())
         };
         match refused {
@@ -84,8 +88,17 @@ impl H264Encoder {
     }
 }
 
-fn native(most: u32, frame_rate: f64, slice_size: usize) -> Result<openh264::encoder::Encoder, MediaError> {
-    let config = EncoderConfig::new()
+/// The size of slices as the library takes it.
+fn most_of_slice(bytes: usize) -> u32 {
+    u32::try_from(bytes.max(MIN_SLICE)).unwrap_or(u32::MAX)
+}
+
+fn native(
+    most: u32,
+    frame_rate: f64,
+    slice_size: Option<usize>,
+) -> Result<openh264::encoder::Encoder, MediaError> {
+    let mut config = EncoderConfig::new()
         .bitrate(BitRate::from_bps(most))
         .max_frame_rate(FrameRate::from_hz(frame_rate as f32))
         .rate_control_mode(RateControlMode::Bitrate)
@@ -95,8 +108,10 @@ fn native(most: u32, frame_rate: f64, slice_size: usize) -> Result<openh264::enc
         .skip_frames(false)
         .num_threads(1)
         .intra_frame_period(IntraFramePeriod::auto())
-        .scene_change_detect(false)
-        .max_slice_len(u32::try_from(slice_size.max(MIN_SLICE)).unwrap_or(u32::MAX));
+        .scene_change_detect(false);
+    if let Some(size) = slice_size.map(most_of_slice) {
+        config = config.max_slice_len(size);
+    }
     let mut native =
         openh264::encoder::Encoder::with_api_config(OpenH264API::from_source(), config).map_err(refused)?;
     let mut quiet = WELS_LOG_QUIET;
@@ -123,7 +138,7 @@ impl Encoder for H264Encoder {
     }
 
     fn set_slice_size(&mut self, bytes: usize) {
-        self.slice_size = bytes;
+        self.slice_size = self.slice_size.map(|_| bytes);
     }
 
     fn key_frame(&mut self) {
@@ -224,7 +239,7 @@ mod tests {
     #[test]
     fn the_rate_follows_within_a_second_and_slices_fit_packets() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
-        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, SLICE).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, Some(SLICE)).unwrap();
         let mut decoder = H264Decoder::new().unwrap();
         let (mut number, mut largest) = (0, 0);
         for kbits in [500, 1_500, 200] {
@@ -253,11 +268,32 @@ mod tests {
         assert!(largest <= SLICE, "{largest}");
     }
 
+    /// Moving noise, of which a picture takes all that it may.
+    #[test]
+    fn pictures_of_one_slice_are_alike_in_size() {
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, None).unwrap();
+        encoder.set_rate(Rate::ip(1_500_000));
+        let (mut bits, mut sizes) = (1_u32, Vec::new());
+        for _ in 0..60 {
+            let mut picture = Picture::new(320, 240).unwrap();
+            for shade in picture.planes_mut()[0].iter_mut() {
+                bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *shade = 112 + (bits >> 27) as u8;
+            }
+            let unit = encoder.encode(&picture).unwrap();
+            assert!(nal_units(&unit).filter(|unit| nal_type(unit[0]) == 1).count() <= 1);
+            sizes.push(unit.len());
+        }
+        let mean = sizes[30..].iter().sum::<usize>() / 30;
+        assert!((5_000..7_500).contains(&mean), "{mean} B");
+        assert!(sizes[30..].iter().all(|size| size * 4 > mean * 3 && size * 4 < mean * 5), "{sizes:?}");
+    }
+
     /// The pattern takes 90 kbit/s at the coarsest.
     #[test]
     fn a_rate_that_is_too_low_is_not_owed_afterwards() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
-        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, SLICE).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(10_000_000), 30.0, Some(SLICE)).unwrap();
         let mut second = |encoder: &mut H264Encoder, number: u64| -> f64 {
             let bytes =
                 (0..30).map(|at| encoder.encode(pattern.picture(30 * number + at).unwrap()).unwrap().len());
@@ -276,7 +312,7 @@ mod tests {
     #[test]
     fn key_frames_come_on_demand_and_other_slices_with_them() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
-        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, SLICE).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, Some(SLICE)).unwrap();
         let mut encode =
             |encoder: &mut H264Encoder, number| encoder.encode(pattern.picture(number).unwrap()).unwrap();
         assert!(is_key(&encode(&mut encoder, 0)));
@@ -292,7 +328,7 @@ mod tests {
     #[test]
     fn garbage_is_survived_and_a_missing_slice_concealed() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
-        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, SLICE).unwrap();
+        let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, Some(SLICE)).unwrap();
         let mut decoder = H264Decoder::new().unwrap();
         let mut bits = 1_u32;
         let mut garbage = |length: usize| -> Vec<u8> {

@@ -23,6 +23,8 @@ pub enum Output {
     H264(Box<dyn Write + Send>),
     /// Pictures, one for each place in time: the last one again for a frame that was not shown.
     Y4m(Y4mWriter<Box<dyn Write + Send>>),
+    /// Times alone, as CSV, a line for each picture shown: its RTP timestamp, and when it was decoded and shown, in seconds of the receiver's clock.
+    Times(Box<dyn Write + Send>),
 }
 
 /// The viewer. It follows the first stream until that has left or shows nothing, and then the next.
@@ -111,7 +113,11 @@ impl Viewer {
             let mut seen = self.seen.lock();
             (seen.pictures, seen.size) = (seen.pictures + 1, Some(picture.size()));
         }
-        let written = self.write_picture(now, unit.timestamp, &picture);
+        let written = self.write_picture(now, unit.timestamp, &picture).and_then(|()| {
+            let Some(Output::Times(out)) = &mut self.output else { return Ok(()) };
+            let shown = (now - Time::ZERO).as_secs_f64() + began.elapsed().as_secs_f64();
+            Ok(writeln!(out, "{},{shown:.6}", unit.timestamp)?)
+        });
         // The sender's clock of media begins with its first picture.
         let number = self.places(unit.timestamp).unsigned_abs();
         if let Some(comparing) = &self.comparing {
@@ -146,7 +152,7 @@ impl FrameSink for Viewer {
         (self.following, self.written, self.began) = (None, None, None);
         self.comparing.iter_mut().for_each(Comparing::finish);
         let flushed = match &mut self.output {
-            Some(Output::H264(out)) => out.flush().map_err(MediaError::from),
+            Some(Output::H264(out) | Output::Times(out)) => out.flush().map_err(MediaError::from),
             Some(Output::Y4m(writer)) => writer.flush(),
             None => Ok(()),
         };
@@ -238,6 +244,21 @@ mod tests {
         viewer.frame(at(5), 1, &frame(108_000, 15));
         assert!(shades(&file.0.lock().unwrap()).len() < 45);
         assert_eq!(viewer.seen().lock().pictures, 4);
+    }
+
+    #[test]
+    fn times_are_those_of_the_pictures_shown() {
+        let file = Shared::default();
+        let mut viewer =
+            Viewer::new(Box::new(Shades), Some(Output::Times(Box::new(file.clone()))), None, 30.0);
+        viewer.frame(at(30), 1, &frame(0, 10));
+        viewer.frame(at(31), 1, &PlayedFrame { late: true, ..frame(1, 11) });
+        viewer.frame(at(60), 1, &frame(2, 12));
+        let text = String::from_utf8(file.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<Vec<f64>> =
+            text.lines().map(|line| line.split(',').map(|cell| cell.parse().unwrap()).collect()).collect();
+        assert_eq!(lines.iter().map(|line| line[0]).collect::<Vec<_>>(), [0.0, 6_000.0]);
+        assert!(lines.iter().zip([1.0, 2.0]).all(|(line, at)| (at..at + 0.5).contains(&line[1])), "{text}");
     }
 
     #[test]

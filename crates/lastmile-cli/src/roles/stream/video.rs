@@ -103,7 +103,9 @@ mod with_video {
         };
         let setting = config.source_setting();
         let payload = setting.packet_size.0.saturating_sub(setting.headers.0) as usize;
-        let made = H264Encoder::new(most, setting.frame_rate, payload).and_then(|encoder| {
+        // Where lost packets come again there is nothing to conceal.
+        let slice_size = config.retransmission.is_none().then_some(payload);
+        let made = H264Encoder::new(most, setting.frame_rate, slice_size).and_then(|encoder| {
             VideoSource::new(pictures, Box::new(encoder), (size.width, size.height), most, &setting)
         });
         let (source, first) = made.map_err(|error| Exit::Usage.blame(error))?;
@@ -142,8 +144,13 @@ mod with_video {
         match file.extension().and_then(|extension| extension.to_str()) {
             Some("y4m") => Ok(Output::Y4m(Y4mWriter::new(out()?, frame_rate))),
             Some("h264" | "264") => Ok(Output::H264(out()?)),
+            Some("csv") => {
+                let mut times = out()?;
+                writeln!(times, "rtp_timestamp,shown_s").map_err(|error| unwritable(file, &error))?;
+                Ok(Output::Times(times))
+            }
             _ => Err(Exit::Usage.blame(anyhow!(
-                "--output {}: its name must end in .y4m (pictures) or .h264 (as they came)",
+                "--output {}: its name must end in .y4m (pictures), .h264 (as they came) or .csv (times)",
                 file.display()
             ))),
         }

@@ -19,6 +19,8 @@ const FIRST_DEVIATION: Span = Span::from_millis(5);
 const GAIN: i64 = 16;
 /// Requests for a key frame are so far apart.
 const ASK_EVERY: Span = Span::from_millis(200);
+/// Frames whose last packet's time is kept.
+const MAX_CAME: usize = 64;
 /// Frames that tell the usual duration of one, and the least that a freeze lasts beyond that (W3C, webrtc-stats, freezeCount).
 const USUAL: usize = 30;
 const FREEZE: Span = Span::from_millis(150);
@@ -73,6 +75,8 @@ pub(super) struct Playout {
     clock: Option<(u32, Time)>,
     mean: Span,
     deviation: Span,
+    /// Timestamps of frames that are not out yet, and when the last packet of each came.
+    came: VecDeque<(u32, Time)>,
     /// Frames that wait until they are due.
     ready: VecDeque<PlayedFrame>,
     /// A key frame came.
@@ -90,6 +94,13 @@ impl Playout {
     pub(super) fn push(&mut self, at: Time, (sequence, timestamp, marker): (u16, u32, bool), payload: &[u8]) {
         if self.clock.is_none() {
             (self.clock, self.deviation) = (Some((timestamp, at)), FIRST_DEVIATION);
+        }
+        match self.came.iter_mut().rev().find(|(known, _)| *known == timestamp) {
+            Some((_, last)) => *last = at,
+            None => self.came.push_back((timestamp, at)),
+        }
+        if self.came.len() > MAX_CAME {
+            self.came.pop_front();
         }
         let late = self.depacketizer.counts().late;
         self.depacketizer.push(sequence, timestamp, marker, payload);
@@ -130,6 +141,7 @@ impl Playout {
             self.clock = Some((unit.timestamp, at));
         }
         let media = self.media_time(unit.timestamp).unwrap_or(at);
+        let first = if self.began { Time::ZERO } else { media };
         let before = self.clock.map_or(media, |(_, before)| before);
         let due = (media + self.planned()).max(self.ready.back().map_or(Time::ZERO, |last| last.due));
         self.needs_key |= unit.lost > 0 || !unit.whole;
@@ -137,8 +149,11 @@ impl Playout {
             (self.began, self.needs_key) = (true, false);
         }
         self.needs_key |= !self.began;
+        // A frame that waited for the one before it was whole sooner.
+        let known = self.came.iter().position(|(timestamp, _)| *timestamp == unit.timestamp);
+        let came = known.and_then(|place| self.came.remove(place)).map_or(at, |(_, came)| came);
         if unit.whole {
-            self.measure(at - media);
+            self.measure(came.max(first) - media);
         }
         if media > before {
             self.clock = Some((unit.timestamp, media));
@@ -321,6 +336,39 @@ mod tests {
             let frame = playout.pop(at(140) + given_up, waits).unwrap();
             assert_eq!((frame.unit.whole, playout.viewed().damaged), (false, 1), "{waits}");
             assert!(playout.asks(at(400)) && !playout.asks(at(599)) && playout.asks(at(600)), "{waits}");
+        }
+    }
+
+    /// Each third frame lacks a packet: those behind it wait until it is given up, which says nothing of their transit.
+    #[test]
+    fn frames_behind_one_that_is_given_up_do_not_make_the_delay_grow() {
+        for waits in [false, true] {
+            let mut playout = Playout::default();
+            let mut last = None;
+            for number in 0..300_u16 {
+                let (came, stamp) = (100 + 40 * i64::from(number), u32::from(number) * 3_600);
+                if number % 3 != 1 {
+                    playout.push(
+                        at(came),
+                        (2 * number, stamp, false),
+                        &[if number == 0 { 0x65 } else { 0x41 }, 0x80, 7],
+                    );
+                }
+                playout.push(
+                    at(came),
+                    (2 * number + 1, stamp, true),
+                    &[if number == 0 { 0x65 } else { 0x41 }, 0x40, 7],
+                );
+                while let Some(now) = playout.wake(waits).filter(|wake| *wake < at(came + 40)) {
+                    while let Some(frame) = playout.pop(now, waits) {
+                        last = Some((frame.unit.timestamp, now));
+                    }
+                }
+            }
+            let (stamp, shown) = last.unwrap();
+            let after = shown - at(100 + 40 * i64::from(stamp / 3_600));
+            assert!(after <= Span::from_millis(160), "{waits}: {after}");
+            assert!(playout.viewed().frames > 95, "{waits}: {:?}", playout.viewed());
         }
     }
 
