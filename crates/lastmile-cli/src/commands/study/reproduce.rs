@@ -3,8 +3,6 @@
 use anyhow::anyhow;
 use lastmile_study::papers::{self, PAPERS, Request, page, reproduce};
 
-#[cfg(feature = "video")]
-use crate::roles::stream::video::Size;
 use crate::shell::exit::Exit;
 use crate::shell::experiment::{ExperimentArgs, World};
 use crate::shell::progress::audience;
@@ -44,8 +42,8 @@ impl Args {
 /// Real video for the items that need it, where this build has it.
 #[cfg(feature = "video")]
 fn film() -> Option<papers::Film> {
-    Some(papers::Film::new(|make, (width, height), world| {
-        crate::roles::film::filmed(make, Size { width, height }, world == lastmile_study::World::Lab)
+    Some(papers::Film::new(|make, size, world| {
+        crate::roles::film::filmed(make, size, world == lastmile_study::World::Lab)
     }))
 }
 

@@ -56,7 +56,8 @@ pub(crate) struct Second {
 }
 
 /// Makers with the test pattern in each stream, decoded and compared with nothing. Coding takes time in real time alone.
-pub(crate) fn filmed(make: Makers, size: Size, in_real_time: bool) -> Makers {
+pub(crate) fn filmed(make: Makers, (width, height): (usize, usize), in_real_time: bool) -> Makers {
+    let size = Size { width, height };
     make.filming(move |_, config| {
         let made = || {
             let (pattern, size) = pictures(&VideoName::TestPattern, Some(size), Some(config.frame_rate))?;
