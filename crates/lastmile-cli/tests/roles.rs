@@ -39,6 +39,7 @@ const NAMING: &[(&str, &str)] = &[
     ("lastmile-study/src/papers/lda/cases.rs", "stream"),
     ("lastmile-study/src/papers/tfrc_probe/measure.rs", "measure"),
     ("lastmile-study/src/papers/vtp/measure.rs", "stream"),
+    ("lastmile-study/src/papers/vtp/testbed.rs", "stream"),
     ("lastmile-net/src/media/source.rs", "stream"),
     ("lastmile-net/src/media/viewer.rs", "stream"),
     ("lastmile-net/src/program/lines.rs", "stream"),

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::ValueEnum;
 use lastmile::control::Composition;
 use lastmile::endpoint::AnyEndpoint;
 use lastmile::endpoint::stream::source::{SOURCES, read_sizes};
 use lastmile::endpoint::stream::{
     ControlConfig, Decision, Retransmission, SenderConfig, SenderRate, SourceConfig,
 };
-use lastmile::node::Ecn;
 use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
@@ -24,6 +22,7 @@ use crate::files::live::LiveArgs;
 use crate::roles::stream::secure::{Dropped, SecurityArgs, guard};
 use crate::roles::stream::video::{Size, VideoName};
 use crate::roles::stream::{self, sending::Sending};
+use crate::shell::ecn::EcnArg;
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_numbers, resolve_at};
 use crate::shell::options::{seconds, share};
@@ -85,6 +84,10 @@ pub(crate) struct Args {
     /// Size in which real video is sent [default: 640x480, or that of the file]
     #[arg(long, value_name = "WIDTHxHEIGHT", help_heading = "Real video")]
     size: Option<Size>,
+    /// Send real video at one of these rates alone, separated by commas: another step is taken once all targets of a second are clear of it
+    /// [default of RATES: 0.7, 1.2, 2.5 and 5 Mbit/s]
+    #[arg(long, value_name = "RATES", num_args = 0..=1, require_equals = true, value_delimiter = ',', help_heading = "Real video")]
+    ladder: Option<Vec<Rate>>,
     /// Write the stream's description for players such as ffplay (SDP) to FILE, with the key; one is made if none is given
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     sdp: Option<PathBuf>,
@@ -116,24 +119,6 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// The ECN codepoint as an option.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum EcnArg {
-    NotEct,
-    Ect0,
-    Ect1,
-}
-
-impl From<EcnArg> for Ecn {
-    fn from(ecn: EcnArg) -> Ecn {
-        match ecn {
-            EcnArg::NotEct => Ecn::NotEct,
-            EcnArg::Ect0 => Ecn::Ect0,
-            EcnArg::Ect1 => Ecn::Ect1,
-        }
-    }
 }
 
 /// The least packet: headers of IPv6, UDP and RTP, and a byte.
@@ -204,8 +189,12 @@ impl Args {
                 Ok((Some(VideoName::from(source.as_str())), host))
             }
             [host] => {
-                let option = if self.size.is_some() { "--size" } else { "--sdp" };
-                if self.size.is_some() || self.sdp.is_some() {
+                let given = [
+                    ("--size", self.size.is_some()),
+                    ("--sdp", self.sdp.is_some()),
+                    ("--ladder", self.ladder.is_some()),
+                ];
+                if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
                     return wrong(format!("{option} is for real video: name its source before {host}"));
                 }
                 Ok((None, host))
@@ -281,7 +270,10 @@ fn video_endpoint(
     (pictures, size): Prepared,
     key: Option<MasterKey>,
 ) -> anyhow::Result<Made> {
-    let (source, description) = stream::video::source(pictures, size, &config)?;
+    let (mut source, description) = stream::video::source(pictures, size, &config)?;
+    if let Some(steps) = &args.ladder {
+        source = source.laddered(stream::video::ladder(steps)?);
+    }
     if let Some(file) = &args.sdp {
         let text = lastmile::wire::sdp::Video { key, ..description }.to_string();
         crate::shell::replace::replace_secret(file, |out| {

@@ -17,8 +17,8 @@ use lastmile::units::{Bytes, Rate};
 use lastmile::wire::traffic::{Counts, PORT};
 use serde_json::{Value, json};
 
-use super::stream::EcnArg;
 use crate::shell::dscp::dscp;
+use crate::shell::ecn::EcnArg;
 use crate::shell::exit::Exit;
 use crate::shell::log_event;
 use crate::shell::network::{SocketArgs, any, random_numbers, random_seed, resolve_at};

@@ -1,5 +1,6 @@
 //! Shared parts of the commands: arguments that several have, exit codes, signals, files, and lines to print.
 pub(crate) mod dscp;
+pub(crate) mod ecn;
 pub(crate) mod exit;
 #[cfg(feature = "study")]
 pub(crate) mod experiment;

@@ -98,6 +98,7 @@ fn what_cannot_be_sent_says_why() {
     refused(&scratch.path("none.y4m"), &[], &["none.y4m", "No such file"]);
     refused("testsrc", &["--size", "640"], &["640x480"]);
     refused("testsrc", &["--size", "20000x20000"], &["20000x20000"]);
+    refused("testsrc", &["--ladder=0bit/s"], &["--ladder", "above zero"]);
     refused("testsrc", &["--source", "cbr"], &["leave out --source"]);
     refused("testsrc", &["--packet-size", "100 B"], &["--packet-size", "150"]);
     refused("testsrc", &["--record", &scratch.path("sent.jsonl")], &["--record", "at the receiver"]);
@@ -110,6 +111,7 @@ fn what_cannot_be_sent_says_why() {
     stream("testsrc", &[&to, "--key-file", &scratch.path("no.key")])
         .is_error(USAGE, &["no.key", "No such file"]);
     stream(&to, &["--size", "64x48"]).is_error(USAGE, &["--size is for real video"]);
+    stream(&to, &["--ladder"]).is_error(USAGE, &["--ladder is for real video"]);
     let receive =
         |options: &[&str]| lastmile(&[&["receive", "--bind", "127.0.0.1", "--port", "0"], options].concat());
     receive(&["--output", &scratch.path("out.mp4")]).is_error(USAGE, &["out.mp4", ".y4m", ".h264"]);

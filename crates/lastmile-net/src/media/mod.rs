@@ -3,6 +3,7 @@
 //! A codec is an [`Encoder`] and a [`Decoder`]: byte streams of H.264, an access unit a picture. [`h264`] has both by OpenH264.
 
 pub mod h264;
+mod ladder;
 mod pattern;
 pub mod quality;
 mod scale;
@@ -13,6 +14,7 @@ mod still;
 mod viewer;
 mod y4m;
 
+pub use ladder::Ladder;
 pub use pattern::TestPattern;
 pub use scale::scaled;
 pub use screen::Reference;

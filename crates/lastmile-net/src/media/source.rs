@@ -8,7 +8,7 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::h264::packetize;
 
-use super::{Encoder, MediaError, Picture, Pictures, scaled};
+use super::{Encoder, Ladder, MediaError, Picture, Pictures, scaled};
 
 /// Weight of a new frame in the share of headers: one in so many.
 const GAIN: f64 = 8.0;
@@ -69,6 +69,7 @@ pub struct VideoSource {
     payloads: Vec<Vec<u8>>,
     took: Span,
     untimed: bool,
+    ladder: Option<Ladder>,
     coding: SharedCoding,
     error: SourceError,
 }
@@ -111,6 +112,7 @@ impl VideoSource {
             payloads: Vec::new(),
             took: Span::ZERO,
             untimed: false,
+            ladder: None,
             coding: SharedCoding::default(),
             error: SourceError::default(),
         };
@@ -121,6 +123,12 @@ impl VideoSource {
     #[must_use]
     pub fn untimed(self) -> VideoSource {
         VideoSource { untimed: true, ..self }
+    }
+
+    /// The same source at the rates of a ladder.
+    #[must_use]
+    pub fn laddered(self, ladder: Ladder) -> VideoSource {
+        VideoSource { ladder: Some(ladder), ..self }
     }
 
     /// The error that ends it, to be looked at while it is used.
@@ -157,7 +165,8 @@ fn sized(picture: &Picture, size: (usize, usize)) -> Result<std::borrow::Cow<'_,
 }
 
 impl FrameSource for VideoSource {
-    fn frame(&mut self, _: Time, target: Rate, _: Bytes) -> Frame {
+    fn frame(&mut self, now: Time, target: Rate, _: Bytes) -> Frame {
+        let target = self.ladder.as_mut().map_or(target, |ladder| ladder.rate(now, target));
         let began = Instant::now();
         self.payloads.clear();
         if !self.error.is_set() {

@@ -20,12 +20,14 @@ pub struct Case {
     /// Programs in its hosts: a host's name and the words of a command, in which `{HOST}` stands for a host's address and `lastmile` for
     /// this program. Such a case runs in the lab alone, until the last of them ends.
     pub programs: Vec<(&'static str, Vec<String>)>,
+    /// Pixels across and down of real video in its streams; nothing where frames have no content.
+    pub filmed: Option<(usize, usize)>,
 }
 
 impl Case {
     /// The scenario of that name as it is.
     pub fn new(scenario: &'static str) -> Case {
-        Case { scenario, set: Vec::new(), programs: Vec::new() }
+        Case { scenario, set: Vec::new(), programs: Vec::new(), filmed: None }
     }
 
     /// With that key of the scenario replaced.
@@ -38,6 +40,11 @@ impl Case {
     pub fn program<W: ToString>(mut self, host: &'static str, words: impl IntoIterator<Item = W>) -> Case {
         self.programs.push((host, words.into_iter().map(|word| word.to_string()).collect()));
         self
+    }
+
+    /// With real video of that size in its streams: only a program that gave a [`Film`](super::Film) can run it.
+    pub fn filmed(self, size: (usize, usize)) -> Case {
+        Case { filmed: Some(size), ..self }
     }
 
     /// The values that are replaced, as scenarios take them.

@@ -215,6 +215,16 @@ impl Row {
         Row { paper: Some(Box::new(paper)), ..self }
     }
 
+    /// Its words.
+    pub fn words(&self) -> String {
+        self.words.join(", ")
+    }
+
+    /// Its case.
+    pub fn case(&self) -> &Case {
+        &self.case
+    }
+
     fn cell(&self, results: &Results, shown: Shown) -> Cell {
         match shown {
             Shown::Mean(number) => {

@@ -11,10 +11,12 @@ use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
 use super::case::{Case, Numbers};
+use super::film::{Film, makers};
 use super::paper::{Paper, Run};
 use super::results::Results;
 use super::simulate::{checked, hooks};
 use super::watch::taken;
+use crate::World;
 use crate::audience::Audience;
 use crate::error::{Error, Result};
 use crate::lab::KERNEL_NOISE;
@@ -29,7 +31,12 @@ impl Results {
     ///
     /// # Errors
     /// A run could not be, or all of a case were refused.
-    pub(crate) fn lab(paper: &Paper, cases: BTreeMap<Case, u64>, audience: &Audience) -> Result<Results> {
+    pub(crate) fn lab(
+        paper: &Paper,
+        cases: BTreeMap<Case, u64>,
+        film: Option<&Film>,
+        audience: &Audience,
+    ) -> Result<Results> {
         let seeds = cases.values().copied().max().unwrap_or(1);
         let mut results = Results::none(seeds);
         let all = checked(paper, cases.keys().cloned().collect())?;
@@ -49,7 +56,8 @@ impl Results {
                 let mut numbers = None;
                 for _ in 0..ATTEMPTS {
                     let (notes, hooks) = hooks(paper, scenario);
-                    let Some(run) = ran(case, scenario, seed, hooks, audience)? else {
+                    let make = makers(film, case, KERNEL_NOISE, seed, World::Lab);
+                    let Some(run) = ran((case, scenario), seed, &make, hooks, audience)? else {
                         numbers = Some(Numbers::new());
                         break;
                     };
@@ -85,15 +93,15 @@ impl Results {
 
 /// One run, of the scenario's endpoints or of the case's programs: none where one of these is not installed.
 fn ran(
-    case: &Case,
-    scenario: &Scenario,
+    (case, scenario): (&Case, &Scenario),
     seed: u64,
+    make: &Makers,
     hooks: Hooks,
     audience: &Audience,
 ) -> Result<Option<LabRun>> {
     if case.programs.is_empty() {
         let config = LabConfig { seed, realtime: true, hooks };
-        return Ok(Some(run_lab(scenario, &Makers::registered(KERNEL_NOISE, seed), config, &audience.stop)?));
+        return Ok(Some(run_lab(scenario, make, config, &audience.stop)?));
     }
     let this = std::env::current_exe().map_err(|error| Error::Machine(error.to_string()))?;
     let of = |(host, words): &(&str, Vec<String>)| {

@@ -17,6 +17,7 @@ use crate::fleet::Fleet;
 mod case;
 mod claim;
 mod ecnprobe;
+mod film;
 mod item;
 #[cfg(feature = "lab")]
 mod lab;
@@ -33,6 +34,7 @@ mod wbest;
 pub use case::{Case, Lines, Numbers};
 use claim::Without;
 pub use claim::{Bar, Claim, Part, Parts, Stated, Verdict};
+pub use film::Film;
 pub use item::{How, Item, Made, Number, Row, Shown, each, means};
 pub use paper::{Paper, Run, topology};
 pub use results::{Middle, Results};
@@ -61,6 +63,8 @@ pub struct Request {
     pub world: World,
     /// Runs of each case, seeds 1 to N; by default 10, in the lab one, or as many as an item needs.
     pub runs: Option<u64>,
+    /// Real video, for the items that need it.
+    pub film: Option<Film>,
 }
 
 /// Items made again, and claims decided.
@@ -84,11 +88,13 @@ pub fn reproduce(
 ) -> Result<Option<Reproduction>> {
     let items = (paper.items)();
     let chosen = chosen(&items, request)?;
+    let film = request.film.as_ref();
+    film::check(film, &chosen)?;
     let results = match request.world {
         World::Sim => {
             let cases = how_often(&chosen, request.runs, |made| made.sim);
             let seeds = request.runs.unwrap_or_else(|| of_most(&cases));
-            let Some(results) = Results::simulate(paper, cases, seeds, fleet, audience)? else {
+            let Some(results) = Results::simulate(paper, cases, seeds, film, fleet, audience)? else {
                 return Ok(None);
             };
             results
@@ -99,7 +105,7 @@ pub fn reproduce(
             return Err(Error::Input(why.to_owned()));
         }
         #[cfg(feature = "lab")]
-        World::Lab => Results::lab(paper, how_often(&chosen, request.runs, |made| made.lab), audience)?,
+        World::Lab => Results::lab(paper, how_often(&chosen, request.runs, |made| made.lab), film, audience)?,
         #[cfg(not(feature = "lab"))]
         World::Lab => return Err(Error::Machine("the lab was left out of this program".to_owned())),
     };

@@ -65,9 +65,12 @@ impl Paper {
         let words = |words: &[String]| words.iter().map(word).collect::<Vec<_>>().join(" ");
         let programs = case.programs.iter().map(|(host, each)| format!(" --in {host} -- {}", words(each)));
         let programs: Vec<_> = programs.collect();
-        match programs.is_empty() {
-            true => format!("lastmile sim {file}{set}"),
-            false => format!("lastmile lab {file}{set}{}", programs.concat()),
+        match (programs.is_empty(), case.filmed) {
+            (true, None) => format!("lastmile sim {file}{set}"),
+            (true, Some((width, height))) => {
+                format!("lastmile sim {file}{set}, with real video of {width}x{height}")
+            }
+            (false, _) => format!("lastmile lab {file}{set}{}", programs.concat()),
         }
     }
 

@@ -8,9 +8,11 @@ use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
 use super::case::Case;
+use super::film::{Film, makers};
 use super::paper::{Paper, Run};
 use super::results::Results;
 use super::watch::{Notes, taken};
+use crate::World;
 use crate::audience::Audience;
 use crate::error::Result;
 use crate::fleet::Fleet;
@@ -23,6 +25,7 @@ impl Results {
         paper: &Paper,
         mut cases: BTreeMap<Case, u64>,
         seeds: u64,
+        film: Option<&Film>,
         fleet: &Fleet,
         audience: &Audience,
     ) -> Result<Option<Results>> {
@@ -34,7 +37,8 @@ impl Results {
         let runs = by_seed(&title, &often, &texts, fleet, audience, |case, seed| {
             let (case, scenario) = &all[case];
             let (notes, hooks) = hooks(paper, scenario);
-            let run = scenarios::simulated(scenario, seed, hooks, audience)
+            let make = makers(film, case, Span::ZERO, seed, World::Sim);
+            let run = scenarios::simulated_with(scenario, seed, &make, hooks, audience)
                 .map_err(|error| error.of(format!("{}, seed {seed}", paper.command(case))))?;
             let (found, network, events) = (&run.found, &run.network, &run.events[..]);
             let run = Run { scenario, seed, found, network, events, seen: &taken(&notes) };

@@ -5,12 +5,6 @@ use std::sync::Arc;
 use super::video::{Shared, Viewer, coding, controlled};
 use super::*;
 
-/// A datagram on its way: when it left, and whether it goes to the receiver.
-struct Way {
-    at: Time,
-    to_receiver: bool,
-}
-
 /// A stream of video of so many seconds to a receiver; another one takes its place at that time. `path` says what arrives of a datagram,
 /// or that its host refuses it. The frames that are shown, and the sender's end.
 fn streamed(
@@ -19,56 +13,19 @@ fn streamed(
     mut path: impl FnMut(&Way, Datagram) -> Result<Vec<Datagram>, Failure>,
 ) -> (Vec<Time>, End) {
     let seen = Shared::default();
-    let mut sender = coding(config, &seen, 1.0, Span::from_millis(2));
+    let sender = coding(config, &seen, 1.0, Span::from_millis(2));
     let receiver = |ssrc| {
         let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(ssrc) };
         Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap()
     };
-    let (mut old, mut anew, mut receiver) = (None, anew.map(|at| (at, receiver(9))), receiver(8));
-    let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
-    let (mut order, mut wakes, mut ended) = (0, [Some(Time::ZERO); 2], None);
-    loop {
-        let next = queue.keys().next().map(|&(at, _)| at);
-        let Some(now) = [next, wakes[0], wakes[1]].into_iter().flatten().min() else { break };
-        if let Some((_, one)) = anew.take_if(|(at, _)| now >= *at) {
-            old = Some(std::mem::replace(&mut receiver, one));
-        }
-        let (to_receiver, input) = match queue.first_entry().filter(|entry| entry.key().0 == now) {
-            Some(entry) => entry.remove(),
-            None => (wakes[1] == Some(now), Input::Wake),
-        };
-        let (packets, decisions, wake) = if to_receiver {
-            receiver.handle(now, input);
-            drain(&mut receiver, now)
-        } else {
-            sender.handle(now, input);
-            drain(&mut sender, now)
-        };
-        wakes[usize::from(to_receiver)] = wake;
-        ended = ended.or(decisions.iter().find_map(|what| match what {
-            Decision::MediaEnded { why, .. } => Some(*why),
-            _ => None,
-        }));
-        for (at, mut datagram) in packets {
-            if !to_receiver {
-                (datagram.from, datagram.to) = ends();
-            }
-            let came = at + Span::from_millis(20);
-            let inputs = match path(&Way { at, to_receiver: !to_receiver }, datagram) {
-                Err(reason) => vec![(to_receiver, Input::Failed { port: PortId(0), id: None, reason })],
-                Ok(datagrams) => {
-                    let input =
-                        |datagram| (!to_receiver, Input::Datagram { port: PortId(0), at: came, datagram });
-                    datagrams.into_iter().map(input).collect()
-                }
-            };
-            for input in inputs {
-                order += 1;
-                queue.insert((came, order), input);
-            }
-        }
-    }
-    drop((sender, receiver, old, anew));
+    let anew = anew.map(|at| (at, receiver(9)));
+    let decisions = joined(sender, receiver(8), anew, |way, datagram| {
+        Ok(path(way, datagram)?.into_iter().map(|datagram| (DELAY, datagram)).collect())
+    });
+    let ended = decisions.iter().find_map(|what| match what {
+        Decision::MediaEnded { why, .. } => Some(*why),
+        _ => None,
+    });
     let shown = Arc::into_inner(seen).unwrap().into_inner().unwrap().shown;
     (shown.iter().map(|(at, _)| *at).collect(), ended.unwrap())
 }

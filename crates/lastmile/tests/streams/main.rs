@@ -74,6 +74,74 @@ fn drain(
     panic!("a node that never waits");
 }
 
+/// A datagram on its way: when it left, and whether it goes to the receiver.
+struct Way {
+    at: Time,
+    to_receiver: bool,
+}
+
+/// Copies of a datagram that arrive, each with its delay; or why its sender's host refuses it.
+type Fate = Result<Vec<(Span, Datagram)>, Failure>;
+
+/// The path's delay.
+const DELAY: Span = Span::from_millis(20);
+
+/// Runs both ends until nothing is due at either, over a path that says the fate of each datagram. Another receiver takes the first one's
+/// place at its time. All decisions, in order.
+fn joined(
+    mut sender: Sender,
+    mut receiver: Receiver,
+    mut anew: Option<(Time, Receiver)>,
+    mut path: impl FnMut(&Way, Datagram) -> Fate,
+) -> Vec<Decision> {
+    let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
+    let (mut order, mut wakes, mut all) = (0, [Some(Time::ZERO); 2], Vec::new());
+    loop {
+        let next = queue.keys().next().map(|&(at, _)| at);
+        let Some(now) = [next, wakes[0], wakes[1]].into_iter().flatten().min() else { return all };
+        if let Some((_, one)) = anew.take_if(|(at, _)| now >= *at) {
+            receiver = one;
+        }
+        let (to_receiver, input) = match queue.first_entry().filter(|entry| entry.key().0 == now) {
+            Some(entry) => entry.remove(),
+            None => (wakes[1] == Some(now), Input::Wake),
+        };
+        let (packets, decisions, wake) = if to_receiver {
+            receiver.handle(now, input);
+            drain(&mut receiver, now)
+        } else {
+            sender.handle(now, input);
+            drain(&mut sender, now)
+        };
+        wakes[usize::from(to_receiver)] = wake;
+        all.extend(decisions);
+        for (at, mut datagram) in packets {
+            let from_sender = !to_receiver;
+            if from_sender {
+                (datagram.from, datagram.to) = ends();
+            } else {
+                datagram.from = ends().1;
+            }
+            let inputs = match path(&Way { at, to_receiver: from_sender }, datagram) {
+                Err(reason) => {
+                    vec![(at + DELAY, to_receiver, Input::Failed { port: PortId(0), id: None, reason })]
+                }
+                Ok(copies) => copies
+                    .into_iter()
+                    .map(|(delay, datagram)| {
+                        let came = at + delay;
+                        (came, from_sender, Input::Datagram { port: PortId(0), at: came, datagram })
+                    })
+                    .collect(),
+            };
+            for (came, to, input) in inputs {
+                order += 1;
+                queue.insert((came, order), (to, input));
+            }
+        }
+    }
+}
+
 /// A packet of a source at `from`, of `size` bytes of payload.
 fn rtp(from: SocketAddr, sequence: u16, size: usize, ecn: Ecn) -> Datagram {
     let header = RtpHeader { marker: false, payload_type: 96, sequence, timestamp: 0, ssrc: OURS };

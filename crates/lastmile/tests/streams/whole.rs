@@ -26,62 +26,32 @@ fn over(path: &Path, sender: Sender) -> Came {
     between(path, sender, receiver())
 }
 
-pub(super) fn between(path: &Path, mut sender: Sender, mut receiver: Receiver) -> Came {
-    let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
-    let (mut order, mut media, mut marked, mut named) = (0, 0, 0, 0);
-    let (mut all, mut loss_event_rates) = (Vec::new(), Vec::new());
-    let mut wakes = [Some(Time::ZERO); 2];
-    loop {
-        let next = queue.keys().next().map(|&(at, _)| at);
-        let Some(now) = [next, wakes[0], wakes[1]].into_iter().flatten().min() else { break };
-        let (to_receiver, input) = match queue.first_entry().filter(|entry| entry.key().0 == now) {
-            Some(entry) => entry.remove(),
-            None => (wakes[1] == Some(now), Input::Wake),
-        };
-        let (packets, decisions, wake) = if to_receiver {
-            receiver.handle(now, input);
-            drain(&mut receiver, now)
-        } else {
-            sender.handle(now, input);
-            drain(&mut sender, now)
-        };
-        wakes[usize::from(to_receiver)] = wake;
-        all.extend(decisions);
-        for (left, mut datagram) in packets {
-            let mut came = left + Span::from_millis(20);
-            let mut copies = 1;
-            let payload = datagram.payload.udp().unwrap();
-            for packet in Rtcp::all(payload).filter(|_| is_rtcp(payload)).flatten() {
-                match packet {
-                    Rtcp::Tfrc(report) => loss_event_rates.push(report.loss_event_rate),
-                    Rtcp::TfrcScheme(_) => named += 1,
-                    _ => {}
-                }
-            }
-            if to_receiver {
-                (datagram.from, datagram.to) = (ends().1, ends().0);
-            } else {
-                if !is_rtcp(payload) {
-                    media += 1;
-                    came += (path.delay)(media);
-                    if path.mark > 0 && media % path.mark == 0 {
-                        datagram.ecn = Ecn::Ce;
-                    }
-                    copies += usize::from(path.copy > 0 && media % path.copy == 0);
-                    if path.lose > 0 && media % path.lose == 0 {
-                        copies = 0;
-                    }
-                    marked += u64::from(copies > 0 && datagram.ecn == Ecn::Ce);
-                }
-                (datagram.from, datagram.to) = ends();
-            }
-            for _ in 0..copies {
-                order += 1;
-                let input = Input::Datagram { port: PortId(0), at: came, datagram: datagram.clone() };
-                queue.insert((came, order), (!to_receiver, input));
+pub(super) fn between(path: &Path, sender: Sender, receiver: Receiver) -> Came {
+    let (mut media, mut marked, mut named, mut loss_event_rates) = (0, 0, 0, Vec::new());
+    let all = joined(sender, receiver, None, |way, mut datagram| {
+        let (mut delay, mut copies) = (DELAY, 1);
+        let payload = datagram.payload.udp().unwrap();
+        for packet in Rtcp::all(payload).filter(|_| is_rtcp(payload)).flatten() {
+            match packet {
+                Rtcp::Tfrc(report) => loss_event_rates.push(report.loss_event_rate),
+                Rtcp::TfrcScheme(_) => named += 1,
+                _ => {}
             }
         }
-    }
+        if way.to_receiver && !is_rtcp(payload) {
+            media += 1;
+            delay += (path.delay)(media);
+            if path.mark > 0 && media % path.mark == 0 {
+                datagram.ecn = Ecn::Ce;
+            }
+            copies += usize::from(path.copy > 0 && media % path.copy == 0);
+            if path.lose > 0 && media % path.lose == 0 {
+                copies = 0;
+            }
+            marked += u64::from(copies > 0 && datagram.ecn == Ecn::Ce);
+        }
+        Ok(vec![(delay, datagram); copies])
+    });
     let ended =
         |what: &Decision| if let Decision::MediaEnded { sent, .. } = what { Some(*sent) } else { None };
     let left = |what: &Decision| {

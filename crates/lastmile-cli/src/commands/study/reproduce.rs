@@ -39,6 +39,19 @@ impl Args {
     }
 }
 
+/// Real video for the items that need it, where this build has it.
+#[cfg(feature = "video")]
+fn film() -> Option<papers::Film> {
+    Some(papers::Film::new(|make, size, world| {
+        crate::roles::film::filmed(make, size, world == lastmile_study::World::Lab)
+    }))
+}
+
+#[cfg(not(feature = "video"))]
+fn film() -> Option<papers::Film> {
+    None
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let Some(name) = &args.paper else {
         let makes = args.shard.output().is_some() || args.experiment.shown.report.is_some();
@@ -58,7 +71,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Ok(None);
     }
     args.experiment.shown.check(args.shard.output())?;
-    let request = Request { items: args.item, world: args.world.into(), runs: args.experiment.runs };
+    let request =
+        Request { items: args.item, world: args.world.into(), runs: args.experiment.runs, film: film() };
     let (fleet, pool) = (args.shard.fleet()?, args.experiment.threads.pool()?);
     let Some(made) = pool.install(|| reproduce(paper, &request, &fleet, &audience()))? else {
         return args.shard.done();

@@ -57,10 +57,12 @@ mod with_video {
     use std::path::Path;
 
     use lastmile::endpoint::stream::{SenderConfig, SenderRate};
+    use lastmile::units::Rate;
     use lastmile::wire::sdp::Video;
     use lastmile_net::media::h264::{H264Decoder, H264Encoder};
     use lastmile_net::media::{
-        MediaError, Output, Pictures, Reference, TestPattern, VideoSource, Viewer, Y4mReader, Y4mWriter,
+        Ladder, MediaError, Output, Pictures, Reference, TestPattern, VideoSource, Viewer, Y4mReader,
+        Y4mWriter,
     };
 
     use super::*;
@@ -112,6 +114,13 @@ mod with_video {
         let mut video = Video::new(config.peer.ip(), config.peer.port(), lastmile::endpoint::stream::MEDIA);
         video.learn(&first);
         Ok((source, video))
+    }
+
+    /// The ladder of these steps, or the usual one.
+    pub(crate) fn ladder(steps: &[Rate]) -> anyhow::Result<Ladder> {
+        let steps = if steps.is_empty() { Ladder::USUAL.to_vec() } else { steps.to_vec() };
+        let why = "--ladder: 1 to 32 rates above zero, such as 500kbit/s,2Mbit/s";
+        Ladder::new(steps).ok_or_else(|| Exit::Usage.blame(anyhow!(why)))
     }
 
     /// A viewer that writes to a file and compares with a source.

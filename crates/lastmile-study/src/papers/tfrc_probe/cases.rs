@@ -133,6 +133,12 @@ impl Link {
         self.case().set("stream.flow.max_rate", format!("{:.0} kbit/s", self.truth() / 2.0))
     }
 
+    /// The same with real video, of at most 4 Mbit/s; over Ethernet for long enough.
+    pub(super) fn filmed(self) -> Case {
+        let case = filmed(self.case());
+        if self == Link::Ethernet { case.set("duration", "15 s") } else { case }
+    }
+
     /// Capacity for pairs, in kbit/s of IP packets: the link's rate, or 1000 B over 802.11b's shortest exchange.
     pub(super) fn truth(self) -> f64 {
         match self {
@@ -153,6 +159,11 @@ pub(super) fn shortest_exchange(bytes: f64, mode: f64) -> f64 {
     8e3 * bytes / micros
 }
 
+/// A case with real video in its stream.
+pub(super) fn filmed(case: Case) -> Case {
+    case.set("stream.flow.frame_rate", 30).set("stream.flow.max_rate", "4 Mbit/s").filmed((320, 240))
+}
+
 /// Variants of the hand-off.
 pub(super) const HAND_OFFS: [(&str, &str); 2] = [("with", "probe"), ("without", "probe(notice_only=true)")];
 
@@ -164,6 +175,11 @@ pub(super) fn hand_off(tfrc: &str, wrapper: &str) -> Case {
 /// The same where 802.11b's round-trip time is that of 1xRTT with its queue.
 pub(super) fn of_one_rtt(wrapper: &str) -> Case {
     hand_off(NS2, wrapper).set("link.3.delay", "150 ms")
+}
+
+/// The same with real video.
+pub(super) fn of_video(wrapper: &str) -> Case {
+    filmed(hand_off(NS2, wrapper))
 }
 
 /// The same where packets keep their size.

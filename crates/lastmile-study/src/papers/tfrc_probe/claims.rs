@@ -72,14 +72,14 @@ fn of_the_paper() -> Vec<Claim> {
                  most 1500 bytes, as large as the rate asks for",
             ),
             &["figure-4"],
-            modes,
+            |results| modes(results, &Case::new("modes")),
         ),
         Claim::new(
             "p6",
             "figure 6: a hand-off from 150 kbit/s to 802.11b is noticed within one estimate window",
             Stated::numbers("figure 6", "a hand-off at about the 30th pair is noticed at the 40th, the next of each 20"),
             &["figure-6"],
-            |results| noticed(results, NS2),
+            |results| noticed(results, &cases::hand_off(NS2, HAND_OFFS[0].1)),
         ),
         Claim::new(
             "p7",
@@ -133,7 +133,9 @@ fn otherwise(claims: &[Claim]) -> Vec<Claim> {
                 parts.and(waits)
             },
         ),
-        again("x4", "p6 with RFC 5348's TFRC", &["hand-off-rfc"], |results| noticed(results, RFC)),
+        again("x4", "p6 with RFC 5348's TFRC", &["hand-off-rfc"], |results| {
+            noticed(results, &cases::hand_off(RFC, HAND_OFFS[0].1))
+        }),
         again("x5", "p7 with RFC 5348's TFRC", &["hand-off-rfc"], |results| {
             risen(results, &|wrapper| cases::hand_off(RFC, wrapper))
         })
@@ -153,6 +155,29 @@ fn otherwise(claims: &[Claim]) -> Vec<Claim> {
         }),
         again("x10", "p4 with a source that takes half of what the link has", &["half-rate"], |results| {
             times(results, &Link::half)
+        }),
+        again("x13", "p2 with real video, in the lab", &["video"], |results| {
+            near_in_most(results, &WIRED, &OF_ONE_RUN, &Link::filmed)
+        })
+        .lab(),
+        again("x14", "p3 with real video, in the lab", &["video"], |results| {
+            near_in_most(results, &WIFI, &OF_ONE_RUN[1..], &Link::filmed)
+        })
+        .lab(),
+        again("x15", "p2 with real video in the simulator, in at least 80 % of the runs", &["video"], |results| {
+            near_in_most(results, &WIRED, &OF_ONE_RUN, &Link::filmed)
+        }),
+        again("x16", "p3 with real video in the simulator, in at least 80 % of the runs", &["video"], |results| {
+            near_in_most(results, &WIFI, &OF_ONE_RUN[1..], &Link::filmed)
+        }),
+        again("x17", "p5 with real video in the simulator", &["video-modes"], |results| {
+            modes(results, &cases::filmed(Case::new("modes")))
+        }),
+        again("x18", "p6 with real video in the simulator", &["video-hand-off"], |results| {
+            noticed(results, &cases::of_video(HAND_OFFS[0].1))
+        }),
+        again("x19", "p7 with real video in the simulator", &["video-hand-off"], |results| {
+            risen(results, &cases::of_video)
         }),
         again("x11", "p8 over the last half minute, when the discount has long fallen", &["increase"], |results| {
             increases(results, &INCREASES[..2], LAST)
@@ -271,35 +296,33 @@ fn times(results: &Results, case: &dyn Fn(Link) -> Case) -> Parts {
 }
 
 /// Figure 4.
-fn modes(results: &Results) -> Parts {
+fn modes(results: &Results, case: &Case) -> Parts {
     let (mut parts, mut seconds, mut bytes) = (Parts::of("%"), Parts::of("s"), Parts::of("bytes"));
     let mut windows = Parts::of("windows");
-    let case = Case::new("modes");
-    let all = results.values(&case, "changes").len();
+    let all = results.values(case, "changes").len();
     for (k, (name, ..)) in FOLLOWED.into_iter().enumerate() {
-        let followed = results.values(&case, name).len();
+        let followed = results.values(case, name).len();
         let share = (all > 0).then(|| 100.0 * followed as f64 / all as f64);
         let what = format!("change {} followed, of the runs", k + 1);
         parts.value(what, share, Bar::above(50.0).said("more than half"));
         if followed > 0 {
-            seconds.beside(format!("change {} followed after", k + 1), results.median(&case, name));
+            seconds.beside(format!("change {} followed after", k + 1), results.median(case, name));
         }
     }
     let what = "size off equation 4 with the receiver's rate by";
-    parts.value(what, results.median(&case, "size_off"), most(10.0));
-    windows.beside("in which the rate asks for less than 1500 bytes", results.median(&case, "sized"));
-    bytes.value("largest packet", results.median(&case, "largest"), most(1_500.0));
+    parts.value(what, results.median(case, "size_off"), most(10.0));
+    windows.beside("in which the rate asks for less than 1500 bytes", results.median(case, "sized"));
+    bytes.value("largest packet", results.median(case, "largest"), most(1_500.0));
     parts.and(windows).and(seconds).and(bytes)
 }
 
 /// Within the time that one window is to take. The first estimate after the hand-off may be of pairs from before it alone.
-fn noticed(results: &Results, tfrc: &str) -> Parts {
+fn noticed(results: &Results, case: &Case) -> Parts {
     let (mut seconds, mut estimates) = (Parts::of("s"), Parts::of("estimates"));
-    let case = cases::hand_off(tfrc, HAND_OFFS[0].1);
     let (noticed, windows) = NOTICED[0];
-    seconds.value("noticed after", results.median(&case, noticed), most(5.0));
-    seconds.beside("the window before took", results.median(&case, "window_s"));
-    estimates.value("noticed with", results.median(&case, windows), most(2.0));
+    seconds.value("noticed after", results.median(case, noticed), most(5.0));
+    seconds.beside("the window before took", results.median(case, "window_s"));
+    estimates.value("noticed with", results.median(case, windows), most(2.0));
     seconds.and(estimates)
 }
 

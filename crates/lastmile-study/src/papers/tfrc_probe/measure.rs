@@ -309,6 +309,7 @@ mod tests {
             &PAPER,
             INCREASES.map(|(tfrc, _)| (increase(tfrc), 1)).into(),
             1,
+            None,
             &Fleet::Whole,
             &Audience::default(),
         )

@@ -115,13 +115,30 @@ fn items() -> Vec<Item> {
             &[&WIRED[..], &WIRELESS].concat(),
             Link::half,
         ),
+        tables::access(
+            "video",
+            None,
+            "tables III and IV with real video",
+            &[&WIRED[..], &WIRELESS].concat(),
+            Link::filmed,
+        )
+        .apart()
+        .lab(IN_LAB),
         Item::made(
             "figure-4",
             Figure(4),
             "capacity and size of packets while 802.11b changes its mode every 50 s",
             vec![Case::new("modes")],
-            tables::modes,
+            |results| tables::modes(results, &Case::new("modes")),
         ),
+        Item::made(
+            "video-modes",
+            None,
+            "figure 4 with real video",
+            vec![cases::filmed(Case::new("modes"))],
+            |results| tables::modes(results, &cases::filmed(Case::new("modes"))),
+        )
+        .apart(),
         Item::fixed("figure-5", Figure(5), "the networks of the hand-off", || PAPER.links("hand-off")),
         Item::made(
             "figure-6",
@@ -130,6 +147,10 @@ fn items() -> Vec<Item> {
             both(&near),
             move |results| tables::hand_offs(results, &near),
         ),
+        Item::made("video-hand-off", None, "figure 6 with real video", both(&cases::of_video), |results| {
+            tables::hand_offs(results, &cases::of_video)
+        })
+        .apart(),
         Item::made("hand-off-rfc", None, "figure 6 with RFC 5348's TFRC", both(&rfc), move |results| {
             tables::hand_offs(results, &rfc)
         }),

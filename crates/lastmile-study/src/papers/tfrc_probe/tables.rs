@@ -130,8 +130,7 @@ const FIRST_MODE: u32 = 1_000;
 const END: u32 = 300;
 
 /// Figure 4.
-pub(super) fn modes(results: &Results) -> Table {
-    let case = Case::new("modes");
+pub(super) fn modes(results: &Results, case: &Case) -> Table {
     let mut table = Table::new(&[
         "at_s",
         "mode_kbps",
@@ -142,15 +141,15 @@ pub(super) fn modes(results: &Results) -> Table {
         "size_b",
     ]);
     for ((at, mode), (name, told, size)) in MODES.into_iter().zip(FOLLOWED) {
-        let followed = results.values(&case, name).len() as f64;
+        let followed = results.values(case, name).len() as f64;
         table.row([
             Cell::from(at.to_string()),
             Cell::from(mode.to_string()),
             Cell::Exact(Some(followed), None),
-            results.mean(&case, name).into(),
-            results.mean(&case, told).into(),
+            results.mean(case, name).into(),
+            results.mean(case, told).into(),
             Cell::Exact(Some(shortest_exchange(1_500.0, f64::from(mode))), None),
-            results.mean(&case, size).into(),
+            results.mean(case, size).into(),
         ]);
     }
     // The truth: a step at each change, from the mode of the beginning on.
@@ -161,10 +160,9 @@ pub(super) fn modes(results: &Results) -> Table {
         [(f64::from(from), carries), (f64::from(to), carries)]
     });
     let truth = ("mode, in packets of 1500 B".to_owned(), truth.collect());
-    let lines =
-        vec![line(results, "estimate", &case, "estimate"), line(results, "sent", &case, "rate"), truth];
+    let lines = vec![line(results, "estimate", case, "estimate"), line(results, "sent", case, "rate"), truth];
     table.chart(Chart::new("802.11b in its modes", "time, s", "kbit/s", lines));
-    let lines = vec![line(results, "size", &case, "size")];
+    let lines = vec![line(results, "size", case, "size")];
     table.chart(Chart::new("Size of packets", "time, s", "B", lines));
     table
 }

@@ -4,7 +4,7 @@ use lastmile::observe::stats::{deviation, mean};
 use lastmile_sim::monitor::series::SeriesRow;
 
 use super::cases::STEPS;
-use super::section_4;
+use super::{section_4, testbed};
 use crate::papers::{Lines, Numbers, Run, Seen};
 
 /// Steps of a run are 50 ms: rates are looked at over a second.
@@ -83,6 +83,7 @@ pub(super) fn measure(run: &Run<'_>) -> Numbers {
         put("overflow", Some(percent(stream.congestion_lost as f64 / stream.sent as f64)));
     }
     section_4::measure(run, &mut put);
+    testbed::measure(run, &mut put);
     numbers
 }
 
@@ -125,6 +126,7 @@ pub(super) fn draw(run: &Run<'_>) -> Lines {
         .collect();
     let mut lines = Lines::from([("sent".into(), sent)]);
     section_4::draw(run, &mut lines);
+    testbed::draw(run, &mut lines);
     lines
 }
 

@@ -12,6 +12,7 @@ mod judge;
 mod measure;
 mod section_4;
 mod tables;
+mod testbed;
 mod variants;
 
 use cases::{ERRORS, FEW, FIVE, FRACTIONS, RFC, SetUp, THRESHOLDS, WIRELESS, alone, two_of_vtp};
@@ -27,6 +28,7 @@ pub(super) const PAPER: Paper = Paper {
     scenarios: &[
         ("wlan", include_str!("scenarios/wlan.toml")),
         ("wired", include_str!("scenarios/wired.toml")),
+        ("testbed", include_str!("scenarios/testbed.toml")),
     ],
     numbers: include_str!("figures.toml"),
     watch: Some(Watch { packets: true, ..Watch::every(Span::from_millis(50)) }),
@@ -79,8 +81,8 @@ fn items() -> Vec<Item> {
             "the testbed of three laptops",
             "it is a drawing of machines; `lastmile lab` is ours",
         ),
-        Item::waits("figure-11", Figure(11), "real video under errors", VIDEO),
-        Item::waits("figure-12", Figure(12), "real video beside cross traffic", VIDEO),
+        testbed::figure_11(),
+        testbed::figure_12(),
         wired(),
         stepped("rfc", None, "figure 6 with RFC 5348's TFRC in the place of ns-2's", SetUp::Rts, &RFC),
         stepped(
@@ -142,9 +144,6 @@ fn items() -> Vec<Item> {
     ]);
     items
 }
-
-/// Cases of figures 11 and 12.
-const VIDEO: &str = "real video in the lab";
 
 /// Schemes alone on the wired link, without errors [section 5.1]; the streams' kinds and two flows of VTP.
 const ON_WIRES: [&str; 4] = ["vtp", "tfrc", "tfrc-wireless", "multfrc"];

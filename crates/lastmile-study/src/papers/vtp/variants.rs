@@ -3,6 +3,7 @@
 use super::cases::{ERRORS, FEW, FRACTIONS, RFC, SetUp, THRESHOLDS, WIRELESS};
 use super::judge::{bursty, delays, efficient, friendly, smoothest, takes_most, throughputs};
 use super::section_4;
+use super::testbed;
 use crate::papers::results::Results;
 use crate::papers::{Claim, Parts};
 
@@ -69,6 +70,9 @@ pub(super) fn otherwise(claims: &[Claim]) -> Vec<Claim> {
         again("x24", "v7 with bursts of 20 ms in the place of 100", &["figure-8"], |results| bursty(results, 20)),
         again("x25", "v2 with two states of errors in time on the air, which hit requests too", &["air"],
             |results| smoothest(results, SetUp::Air, &WIRELESS, "variation")),
+        again("x27", "v11 in the simulator", &["figure-11"], testbed::unaffected),
+        again("x28", "v12 in the simulator", &["figure-12"], testbed::around_the_spare),
+        again("x29", "v13 in the simulator", &["figure-12"], testbed::as_printed),
         again("x26", "v8 with these", &["air-friendliness"],
             |results| friendly(results, SetUp::Air, &ERRORS, &WIRELESS)),
     ]

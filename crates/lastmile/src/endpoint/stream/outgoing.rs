@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use super::config::SenderRate;
 use super::control::{Control, Train};
 use super::event::End;
 use super::frames::Waiting;
@@ -10,7 +11,7 @@ use super::{MAX_AWAITED, MEDIA, PADDING, middle, ntp, ticks};
 use crate::control::{Action, PacketClass};
 use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
 use crate::time::{Span, Time};
-use crate::units::{Bytes, IpVersion};
+use crate::units::{Bytes, IpVersion, Rate};
 use crate::wire::{
     FeedbackRequest, RTP_HEADER_LEN, RtpHeader, SEND_TIME_LEN, SenderInfo, TfrcScheme,
     write_feedback_request, write_goodbye, write_name, write_sender_report, write_tfrc_scheme,
@@ -18,6 +19,9 @@ use crate::wire::{
 
 /// Reports that may still be answered: those of a minute.
 const ANSWERED: usize = 60;
+/// A coded frame that the path has room for leaves at so many times the rate of all of them: it is on the screen earlier, and its time
+/// varies less with its size.
+const HURRY: f64 = 2.0;
 /// Packets of a train that a controller asks for: more are not sent.
 const MAX_TRAIN: u16 = 16;
 /// The longest time that their gaps may take: media waits behind a train.
@@ -82,10 +86,9 @@ impl Sender {
         let waiting = Bytes(self.frames.waiting_bytes);
         let planned = (self.coded_until - now).max(Span::ZERO);
         let unheard = rates.is_none() && !self.sent.frames.is_multiple_of(1 << self.halvings(now));
-        let wait = match rates {
-            // A coded frame that comes late has waited already.
-            Some((_, pacing)) if self.frames.is_coded() => pacing.time_for(waiting) + (now - at),
-            Some((_, pacing)) => pacing.time_for(waiting),
+        let wait = match &self.control {
+            Some(control) if self.frames.is_coded() => self.coded_wait(now, at, control),
+            Some(control) => control.rates().1.time_for(waiting),
             None if unheard => Span::MAX,
             None => planned,
         };
@@ -95,6 +98,10 @@ impl Sender {
         let next = self.frames.next;
         if self.frames.is_coded() && self.control.is_none() {
             return self.send_coded(now);
+        }
+        if let Some((_, pacing)) = rates {
+            let made = Bytes(self.frames.waiting_bytes).saturating_sub(waiting);
+            self.coded_until = self.coded_until.max(now) + pacing.time_for(made);
         }
         // The next frame takes as long to make: its packets do not leave before that.
         let (from, until) = (now.max(at) + self.frames.took, next + self.frames.took);
@@ -120,18 +127,38 @@ impl Sender {
         self.pad(from, until, next - at);
     }
 
-    /// Sends a coded frame at a fixed rate: its packets follow each other a quarter faster than that.
+    /// The rate at which packets leave under control: while the user's limit holds the target, and not the path, a coded frame hurries.
+    fn pacing(&self, control: &Control) -> Rate {
+        let (target, pacing) = control.rates();
+        match &self.config.rate {
+            SenderRate::Controlled(config) if self.frames.is_coded() && target >= config.max => {
+                pacing.scaled(HURRY)
+            }
+            _ => pacing,
+        }
+    }
+
+    /// How long a coded frame would wait if none of those before it had hurried: so the rate of several stays the controller's.
+    fn coded_wait(&self, now: Time, at: Time, control: &Control) -> Span {
+        let (pacing, hurried) = (control.rates().1, self.pacing(control));
+        // One that comes late has waited already.
+        let waits = hurried.time_for(Bytes(self.frames.waiting_bytes)) + (now - at);
+        if hurried > pacing { waits.max(self.coded_until - now) } else { waits }
+    }
+
+    /// Sends a coded frame at a fixed rate: those made so far take a quarter less than at that rate.
     fn send_coded(&mut self, now: Time) {
-        let pacing = self.config.fixed().scaled(1.25);
-        let mut due = (now + self.frames.took).max(self.coded_until);
+        let (fixed, ready) = (self.config.fixed(), now + self.frames.took);
+        let (mut due, mut bytes) = (ready.max(self.planned_until), Bytes::ZERO);
         while let Some(packet) = self.frames.pop() {
             if !self.affords(Bytes(packet.size)) {
                 return self.end(now, End::ByteLimit);
             }
             self.send_packet(due, TransmitId::UNTRACKED, &packet, MEDIA);
-            due += pacing.time_for(Bytes(packet.size));
+            due += fixed.scaled(HURRY).time_for(Bytes(packet.size));
+            bytes += Bytes(packet.size);
         }
-        self.coded_until = due;
+        self.coded_until = ready.max(self.coded_until) + fixed.scaled(1.25).time_for(bytes);
     }
 
     /// Tells the controller how much waits for the pacer.
@@ -181,8 +208,9 @@ impl Sender {
     fn release(&mut self, from: Time, until: Time) {
         let until = until.max(from + Span::from_nanos(1));
         while self.frames.waiting() > 0 {
+            let Some(control) = &self.control else { return };
+            let pacing = self.pacing(control);
             let Some(control) = &mut self.control else { return };
-            let pacing = control.rates().1;
             let train = control.train.filter(|train| self.frames.begins(train.size.0));
             let bytes = train.map_or(self.frames.next_size(), |train| train.size * train.packets.into());
             let first = control.ready(from, pacing).max(control.window_opens(from, bytes));

@@ -65,7 +65,7 @@ pub struct Sender {
     pub(super) key_frame_at: Option<Time>,
     /// The latest departure that was asked for.
     pub(super) planned_until: Time,
-    /// When the next coded packet may leave at a fixed rate.
+    /// When the coded frames made so far would have left if none had hurried.
     pub(super) coded_until: Time,
     /// The receiver's number, once it was heard.
     pub(super) receiver: Option<u32>,

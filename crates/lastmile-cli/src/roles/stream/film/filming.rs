@@ -19,7 +19,7 @@ use lastmile_sim::scenario::RunError;
 use serde_json::{Map, Value, json};
 
 use super::{Film, Moment, keyed, marked};
-use crate::roles::stream::video::{VideoName, pictures, source, viewer};
+use crate::roles::stream::video::{Size, VideoName, pictures, source, viewer};
 
 /// The causes of losses with their colours, from the bottom of a column to its top.
 const CAUSES: [(LossCause, &str); 4] = [
@@ -53,6 +53,21 @@ pub(crate) struct Second {
     pub(crate) ssim: Option<f64>,
     /// Median from the source to the screen, seconds.
     pub(crate) delay: Option<f64>,
+}
+
+/// Makers with the test pattern in each stream, decoded and compared with nothing. Coding takes time in real time alone.
+pub(crate) fn filmed(make: Makers, (width, height): (usize, usize), in_real_time: bool) -> Makers {
+    let size = Size { width, height };
+    make.filming(move |_, config| {
+        let made = || {
+            let (pattern, size) = pictures(&VideoName::TestPattern, Some(size), Some(config.frame_rate))?;
+            let (source, _) = source(pattern, size, config)?;
+            let source = if in_real_time { source } else { source.untimed() };
+            let viewer = viewer(None, None, Some(config.frame_rate))?;
+            anyhow::Ok(Some(Video { source: Box::new(source), viewer: Box::new(viewer) }))
+        };
+        made().map_err(|error| RunError::Make(error.to_string()))
+    })
 }
 
 /// A stream that is filmed.

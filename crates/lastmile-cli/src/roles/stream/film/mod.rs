@@ -10,7 +10,7 @@ use lastmile_report::html;
 #[cfg(feature = "study")]
 mod filming;
 #[cfg(feature = "study")]
-pub(crate) use filming::{Filmed, Filming, Second, charts_beside};
+pub(crate) use filming::{Filmed, Filming, Second, charts_beside, filmed};
 
 /// Colours of videos that stand in one chart.
 const CLASSES: [&str; 2] = ["c1", "c2"];
