@@ -397,6 +397,9 @@ impl RateController for Lastmile {
             // [RFC 8085, section 3.1.3] A packet in 3 s, where nothing is known of the path, finds out when it is back.
             self.halve(self.rate.max(2.0 / 3.0 * self.flow.packet_size()));
             self.encoder = self.rate;
+            if !matches!(self.phase, Phase::Beside | Phase::Withdraw { .. }) {
+                self.phase = Phase::Silent;
+            }
             self.flow.no_feedback(self.rtt, self.rate);
         }
     }
@@ -408,7 +411,9 @@ impl RateController for Lastmile {
     fn output(&self) -> Output {
         let target = self.flow.rate(self.encoder);
         let padding = if self.now() < self.padding_until { self.flow.rate(self.rate) } else { Rate::ip(0) };
-        let window = self.rtt.map(|rtt| {
+        // Bytes of a silence are in flight for all that is known, and would let nothing out that ends it.
+        let is_silent = matches!(self.phase, Phase::Silent | Phase::Resume { .. });
+        let window = self.rtt.filter(|_| !is_silent).map(|rtt| {
             // Beside others their queue is a part of the round trip.
             let path = if self.phase == Phase::Beside { rtt } else { self.min_rtt.min(rtt) };
             let seconds = self.config.window * (self.control_time(path) + self.target());

@@ -41,7 +41,9 @@ const DIP_S: f64 = 0.2;
 pub(super) enum Phase {
     /// Doubles until a queue stands.
     Start,
-    /// Begins anew after a silence: what arrives had waited for its end.
+    /// Feedback is overdue.
+    Silent,
+    /// Goes on after that: what arrives had waited for the end of the silence, and shows neither a queue nor a rate.
     Resume { until: f64 },
     /// Keeps a queue of the delay to keep.
     Track,
@@ -68,6 +70,7 @@ impl Phase {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Phase::Start => "start",
+            Phase::Silent => "silent",
             Phase::Resume { .. } => "resume",
             Phase::Track => "track",
             Phase::Drain(_) => "drain",
@@ -100,7 +103,7 @@ impl Lastmile {
         let first = self.first_rate();
         if silent_s > super::SILENCE_S && self.rate < first {
             self.set(first);
-            self.phase = Phase::Resume { until: seen.now + seen.base_time };
+            self.phase = Phase::Silent;
         }
         self.scale = (self.scale + super::SCALE_RECOVERY * seen.dt).min(1.0);
         self.losses.age(seen.dt);
@@ -125,6 +128,7 @@ impl Lastmile {
         }
         match self.phase {
             Phase::Start => self.start(&seen),
+            Phase::Silent => self.phase = Phase::Resume { until: seen.now + seen.base_time },
             Phase::Resume { until } if seen.now < until => {}
             Phase::Resume { .. } => self.phase = Phase::Start,
             Phase::Track if self.losses.test_rate(self.flow.now()).is_some() => self.settle(seen.now),
