@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lastmile::endpoint::stream::RETRANSMITTED;
+use lastmile::endpoint::stream::{PADDING, RETRANSMITTED};
 use lastmile::node::Datagram;
 use lastmile::time::Time;
 use lastmile::units::Bytes;
@@ -31,6 +31,13 @@ pub(crate) struct Seen {
     pub(crate) size: Bytes,
     /// The number of the packet that it repeats, of one that was sent again.
     pub(crate) repeats: Option<u16>,
+}
+
+impl Seen {
+    /// True of one that carries nothing.
+    pub(crate) fn is_padding(&self) -> bool {
+        self.header.payload_type == PADDING
+    }
 }
 
 /// Has `tell` told of every RTP packet that leaves or arrives, of the streams that `wanted` gives something for by their names.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lastmile::endpoint::stream::PADDING;
 use lastmile::time::{Span, Time};
 use lastmile::wire::RtpHeader;
 use lastmile_sim::monitor::series::{SeriesPlan, SeriesRow};
@@ -107,7 +106,7 @@ pub(super) fn watch(scenario: &Scenario, paths: &Paths, told: Option<Queues>) ->
                 };
                 let (delay, at_s) = ((packet.at - left).as_secs_f64(), (left - Time::ZERO).as_secs_f64());
                 let queueing = delay - propagation(&way.propagation, at_s);
-                if packet.header.payload_type == PADDING
+                if packet.is_padding()
                     && let Some(flow) = kept.flows.get_mut(&way.name)
                 {
                     flow.padding += packet.size.bits() as f64;
