@@ -21,7 +21,7 @@ SETTLING = 10
 RECEIVER = 2
 SCREAM = "WebRTC-RFC8888CongestionControlFeedback/Enabled,offer:true/WebRTC-Bwe-ScreamV2/Enabled,mode:always/"
 BROWSERS = {"googcc": "", "scream": SCREAM}
-MAX_LATE, MAX_STOLEN, MAX_STARVED, MIN_ENCODED = 0.001, 0.005, 0.005, 25
+MAX_LATE, MAX_STOLEN, MAX_STARVED, MIN_ENCODED = 0.001, 0.005, 0.02, 25
 
 
 def programs(program, contender, folder, seconds, camera):
