@@ -61,7 +61,12 @@ def run(program, contender, path, seed, seconds, folder, camera):
             ended = process.poll() is not None
             if not ended:
                 process.send_signal(signal.SIGINT)
-                process.wait(20)
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    # Its session is its own: the browsers too.
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
     return ended, starved / (BEGIN + seconds)
 
 

@@ -39,7 +39,9 @@ def options():
     reader.add_argument("--keep-files", action="store_true", help="keep all files of a call, not only its numbers")
     reader.add_argument("--program", default="target/release/lastmile", help="lastmile with the feature `video` [default: %(default)s]")
     reader.add_argument("--folder", type=Path, default=Path("target/rivals"), help="[default: %(default)s]")
-    return reader.parse_args()
+    args = reader.parse_args()
+    args.tries = max(1, args.tries)
+    return args
 
 
 def seeds(text):

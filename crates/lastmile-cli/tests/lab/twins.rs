@@ -95,7 +95,9 @@ fn bins(series: &str, name: &str, rate: &str) -> Vec<f64> {
     let text = std::fs::read_to_string(series).expect("a series");
     let rows = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a row"));
     let own = rows.filter(|row| row["row"] == "flow" && row["name"] == name);
-    own.map(|row| row[rate].as_f64().unwrap_or(0.0) / 1e6).collect()
+    let bins: Vec<f64> = own.map(|row| row[rate].as_f64().expect("a rate") / 1e6).collect();
+    assert!(!bins.is_empty(), "{name}");
+    bins
 }
 
 fn mean_of(series: &str, name: &str, rate: &str) -> f64 {

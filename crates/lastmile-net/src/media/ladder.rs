@@ -36,7 +36,11 @@ impl Ladder {
 
     /// The rate of the picture of that moment, never above the target.
     pub fn rate(&mut self, now: Time, target: Rate) -> Rate {
-        let since = *self.since.get_or_insert(now);
+        // After a pause the second begins anew.
+        if self.targets.back().is_none_or(|(at, _)| *at + INTERVAL < now) {
+            self.since = Some(now);
+        }
+        let since = self.since.unwrap_or(now);
         self.targets.push_back((now, target));
         while self.targets.front().is_some_and(|(at, _)| *at + INTERVAL < now) {
             self.targets.pop_front();

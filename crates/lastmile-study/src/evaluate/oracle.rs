@@ -161,7 +161,7 @@ pub(super) fn is_possible(scenario: &Scenario, paths: &Paths) -> bool {
     let mut streams = scenario.roles.stream.iter();
     clocks
         && streams.all(|stream| stream.group.is_none())
-        && tested.all(|flow| flow.limit != Limit::Unknown && !shared(flow.limit))
+        && tested.all(|flow| flow.limit != Limit::Unknown && !flow.limits.iter().copied().any(shared))
 }
 
 /// Makers that give every tested stream its oracle, and where its queues are to be told.

@@ -31,7 +31,10 @@ fn other(lie: Lie, random: u32) -> Lie {
         1 => Lie { clock: [0.5, 0.7, 1.0, 1.5, 2.0, 0.01][pick % 6], ..lie },
         2 => Lie { bytes: [1.0, 2.0, 4.0, 1_000.0][pick % 4], ..lie },
         3 => Lie { over: [1.0, 0.5, 0.1, 0.001][pick % 4], ..lie },
-        4 => Lie { every: [None, Some(2), Some(40), Some(100)][pick % 4].map(Span::from_millis), ..lie },
+        4 => Lie {
+            every: [None, Some(2), Some(40), Some(100), Some(1_050)][pick % 5].map(Span::from_millis),
+            ..lie
+        },
         _ => Lie { early: pick.is_multiple_of(2), ..lie },
     }
 }

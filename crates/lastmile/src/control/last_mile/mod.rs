@@ -369,7 +369,8 @@ impl RateController for Lastmile {
                 self.losses.on_route_change();
                 self.marks = Marks::new();
                 self.ceiling = NO_CEILING;
-                if why == RouteChange::LessCapacity {
+                let is_silent = matches!(self.phase, Phase::Silent { .. });
+                if why == RouteChange::LessCapacity && !is_silent {
                     // The queue is the old path's: let it drain before a base delay is taken.
                     self.set((self.received(FAST) / 2.0).min(self.rate));
                     self.lower_encoder();
@@ -377,7 +378,9 @@ impl RateController for Lastmile {
                     self.arrivals.forget_base();
                 }
                 self.min_rtt = f64::INFINITY;
-                self.phase = Phase::Start;
+                if !is_silent {
+                    self.phase = Phase::Start;
+                }
                 self.settle(self.now());
             }
             Signal::Backlog { bytes } => self.backlog = bytes.0 as f64,
@@ -395,10 +398,13 @@ impl RateController for Lastmile {
     fn on_timeout(&mut self, now: Time) {
         if self.flow.is_overdue(now) {
             // [RFC 8085, section 3.1.3] A packet in 3 s, where nothing is known of the path, finds out when it is back.
+            let before = self.rate;
             self.halve(self.rate.max(2.0 / 3.0 * self.flow.packet_size()));
             self.encoder = self.rate;
-            if !matches!(self.phase, Phase::Beside | Phase::Withdraw { .. }) {
-                self.phase = Phase::Silent;
+            // Feedback that comes seldom is no silence.
+            let is_silence = self.flow.spacing.usual() < SILENCE_S / 2.0;
+            if is_silence && !matches!(self.phase, Phase::Silent { .. } | Phase::Beside | Phase::Withdraw { .. }) {
+                self.phase = Phase::Silent { before };
             }
             self.flow.no_feedback(self.rtt, self.rate);
         }
@@ -412,7 +418,7 @@ impl RateController for Lastmile {
         let target = self.flow.rate(self.encoder);
         let padding = if self.now() < self.padding_until { self.flow.rate(self.rate) } else { Rate::ip(0) };
         // Bytes of a silence are in flight for all that is known, and would let nothing out that ends it.
-        let is_silent = matches!(self.phase, Phase::Silent | Phase::Resume { .. });
+        let is_silent = matches!(self.phase, Phase::Silent { .. } | Phase::Resume { .. });
         let window = self.rtt.filter(|_| !is_silent).map(|rtt| {
             // Beside others their queue is a part of the round trip.
             let path = if self.phase == Phase::Beside { rtt } else { self.min_rtt.min(rtt) };

@@ -1,4 +1,4 @@
-//! The state machine: start, track, drain, dip, and the company of others ([`super::beside`]).
+//! The state machine: start, track, drain, dip, silence, and the company of others ([`super::beside`]).
 
 use super::{Lastmile, Seen};
 use crate::control::Decision;
@@ -41,8 +41,8 @@ const DIP_S: f64 = 0.2;
 pub(super) enum Phase {
     /// Doubles until a queue stands.
     Start,
-    /// Feedback is overdue.
-    Silent,
+    /// Feedback is overdue; the rate before.
+    Silent { before: f64 },
     /// Goes on after that: what arrives had waited for the end of the silence, and shows neither a queue nor a rate.
     Resume { until: f64 },
     /// Keeps a queue of the delay to keep.
@@ -70,7 +70,7 @@ impl Phase {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Phase::Start => "start",
-            Phase::Silent => "silent",
+            Phase::Silent { .. } => "silent",
             Phase::Resume { .. } => "resume",
             Phase::Track => "track",
             Phase::Drain(_) => "drain",
@@ -100,11 +100,6 @@ impl Lastmile {
     pub(super) fn update(&mut self) {
         let silent_s = self.now() - self.seen.now;
         let seen = self.look();
-        let first = self.first_rate();
-        if silent_s > super::SILENCE_S && self.rate < first {
-            self.set(first);
-            self.phase = Phase::Silent;
-        }
         self.scale = (self.scale + super::SCALE_RECOVERY * seen.dt).min(1.0);
         self.losses.age(seen.dt);
         self.pad(&seen);
@@ -128,7 +123,7 @@ impl Lastmile {
         }
         match self.phase {
             Phase::Start => self.start(&seen),
-            Phase::Silent => self.phase = Phase::Resume { until: seen.now + seen.base_time },
+            Phase::Silent { before } => self.resume(&seen, silent_s, before),
             Phase::Resume { until } if seen.now < until => {}
             Phase::Resume { .. } => self.phase = Phase::Start,
             Phase::Track if self.losses.test_rate(self.flow.now()).is_some() => self.settle(seen.now),
@@ -138,6 +133,14 @@ impl Lastmile {
             Phase::Beside => self.compete(&seen),
             Phase::Withdraw { until, window, queue } => self.withdraw(&seen, until, window, queue),
         }
+    }
+
+    /// Feedback comes after a silence.
+    fn resume(&mut self, seen: &Seen, silent_s: f64, before: f64) {
+        if silent_s > super::SILENCE_S {
+            self.set(self.rate.max(before.min(self.first_rate())));
+        }
+        self.phase = Phase::Resume { until: seen.now + seen.base_time };
     }
 
     /// Marks steer the rate: a queue that drains and others' company have laws of their own.
@@ -167,7 +170,7 @@ impl Lastmile {
             }
         } else if self.losses.short_share() < START_LOSS {
             let doubled = self.rate * libm::exp2(seen.dt / seen.control_time);
-            self.set(doubled.min((START_MOST * seen.slow).max(self.rate)));
+            self.set(doubled.min((START_MOST * seen.slow).min(self.most(seen.now)).max(self.rate)));
         }
     }
 
@@ -188,12 +191,11 @@ impl Lastmile {
             let most = (OVERSHOT * seen.slow).max(self.rate);
             return self.set((self.rate + packets * dt / t).min(most));
         }
-        let (ceiling, age) = (self.ceiling.0, (now - self.ceiling.1) / CEILING_S);
-        let most = if age < 1.0 { ceiling * (1.0 + 0.5 * age * age) } else { f64::INFINITY };
+        let most = self.most(now);
         if law_queue < 0.35 * target + 0.001 {
             let is_quiet = now - self.last_cut > 2.0 * t && now - self.scale_cut > 1.0;
             self.empty_since = self.empty_since.min(now);
-            if now - self.empty_since > t && is_quiet && age >= 1.0 {
+            if now - self.empty_since > t && is_quiet && most.is_infinite() {
                 self.growth = (self.growth + RAMP * dt / t).min(MOST_GROWTH);
             }
         } else {
@@ -211,6 +213,12 @@ impl Lastmile {
             self.next_dip = now + self.config.dip.as_secs_f64();
             self.phase = Phase::Dip { until: now + t.max(DIP_S) };
         }
+    }
+
+    /// The most that losses which went with the rate leave to it.
+    fn most(&self, now: f64) -> f64 {
+        let (ceiling, age) = (self.ceiling.0, (now - self.ceiling.1) / CEILING_S);
+        if age < 1.0 { ceiling * (1.0 + 0.5 * age * age) } else { f64::INFINITY }
     }
 
     fn dip(&mut self, seen: &Seen, until: f64) {

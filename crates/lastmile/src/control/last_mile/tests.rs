@@ -185,3 +185,22 @@ fn a_receiver_that_was_away_is_met_as_at_the_start() {
     (0..8).for_each(|_| told.of(SHORT));
     assert!(told.phase() == "start" && told.controller.rate > 600e3, "{}", told.controller.rate);
 }
+
+/// A rate that was less than that of the start before comes back, and no more; feedback every 2 s is no silence.
+#[test]
+fn silence_is_no_way_to_a_higher_rate() {
+    let mut told = Told::tracking();
+    told.controller.rate = 40e3;
+    let mut apart = |seconds| {
+        told.now += Span::from_secs(seconds);
+        while let Some(at) = told.controller.poll_timeout().filter(|at| *at < told.now) {
+            told.controller.on_timeout(at);
+        }
+        told.of(Fates { queue: (400, 400), ..SHORT });
+        (told.phase(), told.controller.rate)
+    };
+    assert_eq!(apart(12), ("resume", 40e3));
+    let all: Vec<_> = (0..5).map(|_| apart(2)).collect();
+    assert!(all[2..].iter().all(|(phase, _)| !["silent", "resume"].contains(phase)), "{all:?}");
+    assert!(all.iter().all(|(_, rate)| *rate <= 40e3), "{all:?}");
+}

@@ -101,7 +101,10 @@ impl Sender {
         }
         if let Some((_, pacing)) = rates {
             let made = Bytes(self.frames.waiting_bytes).saturating_sub(waiting);
-            self.coded_until = self.coded_until.max(now) + pacing.time_for(made);
+            let hurries = self.control.as_ref().is_some_and(|control| self.pacing(control) > pacing);
+            // Without haste the frames made so far leave when those that wait have left.
+            let until = if hurries { self.coded_until.max(now) } else { now + pacing.time_for(waiting) };
+            self.coded_until = until + pacing.time_for(made);
         }
         // The next frame takes as long to make: its packets do not leave before that.
         let (from, until) = (now.max(at) + self.frames.took, next + self.frames.took);
@@ -127,11 +130,14 @@ impl Sender {
         self.pad(from, until, next - at);
     }
 
-    /// The rate at which packets leave under control: while the user's limit holds the target, and not the path, a coded frame hurries.
+    /// The rate at which packets leave under control: while the user's limit holds the target, a coded frame hurries, unless the controller holds
+    /// the pacer back.
     fn pacing(&self, control: &Control) -> Rate {
         let (target, pacing) = control.rates();
         match &self.config.rate {
-            SenderRate::Controlled(config) if self.frames.is_coded() && target >= config.max => {
+            SenderRate::Controlled(config)
+                if self.frames.is_coded() && target >= config.max && pacing >= target =>
+            {
                 pacing.scaled(HURRY)
             }
             _ => pacing,
