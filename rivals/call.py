@@ -107,9 +107,9 @@ def mbit(text):
 
 def queues(scenario, rows, window, received):
     """The time, ms, in which what waits on the way from a to b would leave: of each step of the window."""
-    rates = {}
+    rates, beside = {}, set(scenario["host"]) - {"a"}
     for link in scenario.get("link", []):
-        if "rate" in link:
+        if "rate" in link and link["from"] not in beside:
             changes = [(0.0, mbit(link["rate"]))]
             changes += [(float(change["at"].split()[0]), mbit(change["rate"])) for change in link.get("changes", [])]
             rates["link", f"{link['from']}>{link['to']}"] = changes
