@@ -128,26 +128,28 @@ def queues(scenario, rows, window, received):
 
 
 def of_browsers(folder):
-    """Frames, and the statistics of both ends, as a call's facts."""
+    """Frames, and the statistics of both ends, as a call's facts. A browser that has no statistics of its video by then made or showed none."""
     sent, came = (json.loads((folder / f"{role}.json").read_text()) for role in ("offer", "answer"))
     def of(rows, second, kind):
         return next((one for one in rows[second] if one["type"] == kind), {})
     def grown(rows, kind, *keys):
         now, then = of(rows, -1, kind), of(rows, SETTLING - 1, kind)
+        if not now or not then:
+            return [0.0 for _ in keys]
         seconds = (now["timestamp"] - then["timestamp"]) / 1e3
         return [(now.get(key, 0) - then.get(key, 0)) / seconds for key in keys]
     last, settled = of(came["rows"], -1, "inbound-rtp"), of(came["rows"], SETTLING - 1, "inbound-rtp")
     decoded, dropped = grown(came["rows"], "inbound-rtp", "framesDecoded", "framesDropped")
     encoded, = grown(sent["rows"], "outbound-rtp", "framesEncoded")
-    out, out_settled = of(sent["rows"], -1, "outbound-rtp"), of(sent["rows"], SETTLING - 1, "outbound-rtp")
-    limited = {why: round(s - out_settled["qualityLimitationDurations"].get(why, 0), 1) for why, s in out["qualityLimitationDurations"].items()}
+    limits, before = (of(sent["rows"], second, "outbound-rtp").get("qualityLimitationDurations", {}) for second in (-1, SETTLING - 1))
+    limited = {why: round(seconds - before.get(why, 0), 1) for why, seconds in limits.items()}
     facts = {
         "frame_rate": decoded - dropped,
         "encoded": encoded,
-        "freezes": last["freezeCount"] - settled["freezeCount"],
-        "frozen_s": last["totalFreezesDuration"] - settled["totalFreezesDuration"],
-        "freezes_whole": last["freezeCount"],
-        "frozen_whole_s": last["totalFreezesDuration"],
+        "freezes": last.get("freezeCount", 0) - settled.get("freezeCount", 0),
+        "frozen_s": last.get("totalFreezesDuration", 0) - settled.get("totalFreezesDuration", 0),
+        "freezes_whole": last.get("freezeCount", 0),
+        "frozen_whole_s": last.get("totalFreezesDuration", 0),
         "size": f"{last.get('frameWidth')}x{last.get('frameHeight')}",
         "limited_s": {why: s for why, s in limited.items() if s > 0 and why != "none"},
         "version": "Chromium " + came["version"],

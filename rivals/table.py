@@ -42,7 +42,7 @@ def told(values, digits):
 
 
 def by_case(calls):
-    """Calls that count, or else those that do not, by (path, contender)."""
+    """Calls by (path, contender)."""
     cases = {}
     for call in calls:
         cases.setdefault((call["path"], call["contender"]), []).append(call)

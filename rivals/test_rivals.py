@@ -1,9 +1,12 @@
 """What needs no browser: rules, files of the lab, statistics. python3 rivals/test_rivals.py"""
 
+import json
 import math
 import struct
+import tempfile
 import tomllib
 import unittest
+from pathlib import Path
 
 import call
 import capture
@@ -33,6 +36,16 @@ class Frames(unittest.TestCase):
         frames = [(second + (0.05 if second == 12 else 0.01 * (second % 2)), (first + 90000 * second) % 2**32) for second in range(14)]
         found = call.latencies(frames)
         self.assertEqual([round(1e3 * age) for age in found], [10, 50, 10])
+
+
+class Browsers(unittest.TestCase):
+    def test_one_that_shows_nothing_is_judged(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for role in ("offer", "answer"):
+                (folder / f"{role}.json").write_text(json.dumps({"version": "1", "frames": [], "rows": [[]] * 40}))
+            facts, frames = call.of_browsers(folder)
+        self.assertEqual((facts["frame_rate"], facts["encoded"], facts["frozen_s"], frames), (0.0, 0.0, 0, []))
 
 
 class Lab(unittest.TestCase):

@@ -191,7 +191,7 @@ fn of_the_paper() -> Vec<Claim> {
         )
         .lab()
         .cause("By arithmetic: 802.11b at 2 Mbit/s carries 1456 kbit/s in packets of 1000 B with RTS and CTS, of which the video takes 500 at \
-             most. What took the rest of the authors' cell is not in the paper"),
+             most. The paper does not say what else filled the authors' cell"),
         Claim::new(
             "v14",
             "section 4: a VTP and a TCP flow that start at windows of 4:1 and 1:4 come within 10 % of equal in at most 1.2 times the rounds that two TCP flows need, at buffers of half, one and two pipes; figures 1 to 3 drawn from runs",

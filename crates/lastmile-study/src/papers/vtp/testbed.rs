@@ -189,6 +189,7 @@ pub(super) fn draw(run: &Run<'_>, lines: &mut Lines) {
 /// A number over that of another time of the same run, in percent.
 fn share(results: &Results, case: &Case, [of, from]: [&str; 2]) -> Option<Middle> {
     let both = results.both(case, [of, from]);
+    // Notes the runs without it, for the claim's text.
     results.values(case, of);
     Middle::of(&both.iter().map(|(of, from)| 100.0 * of / from).collect::<Vec<_>>())
 }

@@ -29,7 +29,8 @@ const ALPHA: f64 = 0.5;
 const ALPHA_RTT_S: f64 = 0.2;
 /// The rate is at most so many times what arrives.
 const MOST: f64 = 1.3;
-/// Seconds from a test (is anybody there? as Copa's mode switch asks, section 2.2) to the next, doubled while the queue turns out to be others' soon after; and the soon.
+/// Seconds from a test to the next, doubled while the queue turns out to be others' soon after; and the soon. Copa's mode switch (section 2.2) looks
+/// for others too.
 const TEST_EVERY_S: (f64, f64) = (8.0, 60.0);
 const SOON_S: f64 = 20.0;
 

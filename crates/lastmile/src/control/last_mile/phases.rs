@@ -31,7 +31,7 @@ const START_LOSS: f64 = 0.2;
 const DRAIN_S: f64 = 0.3;
 const DRAIN: (f64, f64) = (0.08, 0.6);
 /// Part of the rate that is taken up after a queue that was this flow's.
-const RESUME: f64 = 0.95;
+const AFTER_DRAIN: f64 = 0.95;
 /// Pacing in a dip over target, and its least length in seconds; BBR's probes of the round trip are such dips.
 const DIP: f64 = 0.6;
 const DIP_S: f64 = 0.2;
@@ -117,7 +117,7 @@ impl Lastmile {
             if seen.queue > too_long(&seen) {
                 return self.begin_drain(&seen, seen.fast.min(self.rate));
             }
-            self.set(if overshot { RESUME * seen.fast } else { part * self.rate });
+            self.set(if overshot { AFTER_DRAIN * seen.fast } else { part * self.rate });
             self.settle(seen.now);
             return;
         }
@@ -161,7 +161,7 @@ impl Lastmile {
             if seen.queue > too_long(seen) {
                 self.begin_drain(seen, seen.fast);
             } else {
-                self.set((RESUME * seen.fast).min(self.rate).max(0.5 * self.rate));
+                self.set((AFTER_DRAIN * seen.fast).min(self.rate).max(0.5 * self.rate));
             }
             let rate = self.flow.rate(self.rate);
             self.flow.decide(Decision::SlowStartEnded { rate });
@@ -244,7 +244,7 @@ impl Lastmile {
         let Seen { now, dt, queue, rise, target, control_time, .. } = *seen;
         if queue <= 1.1 * target {
             self.phase = Phase::Track;
-            self.set(RESUME * drain.anchor);
+            self.set(AFTER_DRAIN * drain.anchor);
             return self.settle(now);
         }
         // Deeper where the queue grew since: it is several times as long once the first cut arrives.

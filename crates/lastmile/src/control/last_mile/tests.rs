@@ -162,7 +162,8 @@ fn a_rate_that_was_taken_after_a_test_is_claimed_back() {
     }
 }
 
-/// Silence halves the rate down to a packet in 3 s. What arrives first had waited for the path. After a second the rate is the start rate again.
+/// Silence halves the rate down to a packet in 3 s. The first packets after it had waited for the path, and are no queue. After more than a second
+/// the start rate is back.
 #[test]
 fn a_receiver_that_was_away_is_met_as_at_the_start() {
     let away = |silence| {

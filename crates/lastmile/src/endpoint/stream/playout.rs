@@ -95,23 +95,29 @@ impl Playout {
         if self.clock.is_none() {
             (self.clock, self.deviation) = (Some((timestamp, at)), FIRST_DEVIATION);
         }
+        let late = self.depacketizer.counts().late;
+        self.depacketizer.push(sequence, timestamp, marker, payload);
+        if self.depacketizer.counts().late > late {
+            // A frame that was given up would have been whole with more patience.
+            if let Some(media) = self.media_time(timestamp) {
+                self.measure(at - media);
+            }
+        } else if !payload.is_empty() {
+            self.note(at, timestamp);
+        }
+        while let Some(unit) = self.depacketizer.pop() {
+            self.take(at, unit);
+        }
+    }
+
+    /// A packet of a frame that is not out yet came.
+    fn note(&mut self, at: Time, timestamp: u32) {
         match self.came.iter_mut().rev().find(|(known, _)| *known == timestamp) {
             Some((_, last)) => *last = at,
             None => self.came.push_back((timestamp, at)),
         }
         if self.came.len() > MAX_CAME {
             self.came.pop_front();
-        }
-        let late = self.depacketizer.counts().late;
-        self.depacketizer.push(sequence, timestamp, marker, payload);
-        // A frame that was given up would have been whole with more patience.
-        if self.depacketizer.counts().late > late
-            && let Some(media) = self.media_time(timestamp)
-        {
-            self.measure(at - media);
-        }
-        while let Some(unit) = self.depacketizer.pop() {
-            self.take(at, unit);
         }
     }
 
@@ -370,6 +376,17 @@ mod tests {
             assert!(after <= Span::from_millis(160), "{waits}: {after}");
             assert!(playout.viewed().frames > 95, "{waits}: {:?}", playout.viewed());
         }
+    }
+
+    /// Frame 2 came after 0 ms of transit, and waits for frame 1, which is sent again and comes after 130. Padding behind frame 2 is none of it.
+    /// By hand: deviations of 5 ms, 4.7, 12.5 and 12.2, so that the delay is 49 ms.
+    #[test]
+    fn padding_is_no_part_of_a_frame_that_waits() {
+        let mut playout = pushed(&[(0, 100), (2, 180)]);
+        playout.push(at(260), (3, 2 * 3_600, false), &[]);
+        push(&mut playout, 1, 270);
+        let delay = playout.viewed().delay.as_secs_f64();
+        assert!((delay - 0.049).abs() < 0.001, "{delay}");
     }
 
     #[test]
