@@ -84,8 +84,8 @@ pub(crate) struct Args {
     /// Size in which real video is sent [default: 640x480, or that of the file]
     #[arg(long, value_name = "WIDTHxHEIGHT", help_heading = "Real video")]
     size: Option<Size>,
-    /// Send real video at one of these rates alone, separated by commas: another step is taken once all targets of a second are clear of it
-    /// [default of RATES: 0.7, 1.2, 2.5 and 5 Mbit/s]
+    /// Send real video at one of these rates, separated by commas, or at the target where that is less: another step is taken once all targets
+    /// of a second are clear of it [default of RATES: 0.7, 1.2, 2.5 and 5 Mbit/s]
     #[arg(long, value_name = "RATES", num_args = 0..=1, require_equals = true, value_delimiter = ',', help_heading = "Real video")]
     ladder: Option<Vec<Rate>>,
     /// Write the stream's description for players such as ffplay (SDP) to FILE, with the key; one is made if none is given
