@@ -33,8 +33,8 @@ def programs(program, contender, folder, seconds, camera):
     # Ours marks its packets as its controller's design wants it: ECT(1) for L4S, ECT(0) for what takes a mark as a loss.
     ecn = "ect1" if contender.startswith("lastmile") else "ect0"
     # Lost packets are sent again, as browsers do by themselves.
-    receive = [program, "receive", "--once", "--json", "--nack", "150ms", "--output", str(folder / "frames.csv")]
-    stream = [program, "stream", str(camera), "{b}", "--control", contender, "--max", "8 Mbit/s", "--ecn", ecn, "--retransmit", "150ms", "--seconds", str(seconds), "--json"]
+    receive = [program, "receive", "--once", "--json", "--nack", "250ms", "--output", str(folder / "frames.csv")]
+    stream = [program, "stream", str(camera), "{b}", "--control", contender, "--max", "8 Mbit/s", "--ecn", ecn, "--retransmit", "250ms", "--seconds", str(seconds), "--json"]
     after = ["sh", "-c", f'out=$1; shift; sleep {BEGIN}; exec "$@" >"$out"', "sh", str(folder / "stream.json")]
     into = ["sh", "-c", 'out=$1; shift; exec "$@" >"$out"', "sh", str(folder / "receive.jsonl")]
     return ["--in", "b", "--", *into, *receive, "--in", "a", "--", *after, *stream]

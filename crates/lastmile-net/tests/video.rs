@@ -44,7 +44,7 @@ fn shown(scenario: &str, (width, height): (usize, usize), hooks: Hooks) -> Vec<C
             SenderRate::Controlled(control) => control.max,
         };
         let payload = (setting.packet_size.0 - setting.headers.0) as usize;
-        let source = H264Encoder::new(most, 30.0, Some(payload)).and_then(|encoder| {
+        let source = H264Encoder::new(most, 30.0, payload).and_then(|encoder| {
             let pattern = Box::new(TestPattern::new(width, height, 30.0)?);
             VideoSource::new(pattern, Box::new(encoder), (width, height), most, &setting)
         });

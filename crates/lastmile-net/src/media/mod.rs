@@ -6,6 +6,7 @@ pub mod h264;
 mod ladder;
 mod pattern;
 pub mod quality;
+mod quantizer;
 mod scale;
 mod screen;
 mod seen;

@@ -105,9 +105,7 @@ mod with_video {
         };
         let setting = config.source_setting();
         let payload = setting.packet_size.0.saturating_sub(setting.headers.0) as usize;
-        // Where lost packets come again there is nothing to conceal.
-        let slice_size = config.retransmission.is_none().then_some(payload);
-        let made = H264Encoder::new(most, setting.frame_rate, slice_size).and_then(|encoder| {
+        let made = H264Encoder::new(most, setting.frame_rate, payload).and_then(|encoder| {
             VideoSource::new(pictures, Box::new(encoder), (size.width, size.height), most, &setting)
         });
         let (source, first) = made.map_err(|error| Exit::Usage.blame(error))?;

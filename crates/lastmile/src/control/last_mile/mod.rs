@@ -325,7 +325,8 @@ impl RateController for Lastmile {
                 }
                 Fate::Lost { class, .. } if news != News::NeverSent => {
                     (told, lost) = (told + 1, lost + 1);
-                    late |= self.losses.lost(sent, self.arrivals.last_queue());
+                    let packet_s = self.flow.packet_size() / self.rate.max(1.0);
+                    late |= self.losses.lost(sent, self.arrivals.last_queue(), packet_s);
                     if class == LossClass::Congestion {
                         congested = congested.max(Some(sent.at));
                     }
@@ -341,7 +342,12 @@ impl RateController for Lastmile {
             congested = (lost > 0).then_some(self.flow.now()).or(congested);
         }
         let may_test = matches!(self.phase, Phase::Track | Phase::Dip { .. });
-        self.losses.on_feedback(self.flow.now(), told, lost, rtt, may_test);
+        self.losses.count(told, lost);
+        self.losses.on_feedback(self.flow.now(), self.rate, rtt, may_test);
+        if self.losses.is_link() {
+            // What was lost at some rate was not lost for it.
+            self.ceiling = NO_CEILING;
+        }
         if let Some(sent_at) = congested {
             if late {
                 self.overflowed_by_others(sent_at);

@@ -22,6 +22,8 @@ const ANSWERED: usize = 60;
 /// A coded frame that the path has room for leaves at so many times the rate of all of them: it is on the screen earlier, and its time
 /// varies less with its size.
 const HURRY: f64 = 2.0;
+/// Packets are handed to the driver so long before they leave, where lost ones are sent again: those do not wait behind a whole frame.
+const AHEAD: Span = Span::from_millis(5);
 /// Packets of a train that a controller asks for: more are not sent.
 const MAX_TRAIN: u16 = 16;
 /// The longest time that their gaps may take: media waits behind a train.
@@ -106,8 +108,7 @@ impl Sender {
             let until = if hurries { self.coded_until.max(now) } else { now + pacing.time_for(waiting) };
             self.coded_until = until + pacing.time_for(made);
         }
-        // The next frame takes as long to make: its packets do not leave before that.
-        let (from, until) = (now.max(at) + self.frames.took, next + self.frames.took);
+        let from = now.max(at) + self.frames.took;
         let Some(control) = &mut self.control else {
             let packets = self.frames.waiting() as u64;
             for index in 0..packets {
@@ -126,8 +127,20 @@ impl Sender {
         control.signals.frame(now, waits, &mut *control.controller);
         control.make_good(now - at);
         self.tell_backlog(now);
+        self.hand_out(from);
+    }
+
+    /// Hands out what leaves until the next frame, or soon: then there is more to hand out.
+    pub(super) fn hand_out(&mut self, from: Time) {
+        let soon = from + AHEAD;
+        let sliced = self.repeater.is_some() && soon < self.frames.next;
+        // The next frame takes as long to make: its packets do not leave before that.
+        let until = if sliced { soon } else { self.frames.next + self.frames.took };
         self.release(from, until);
-        self.pad(from, until, next - at);
+        let time = until - self.handed_out.1;
+        self.pad(from, until, time);
+        let pads = self.control.as_ref().is_some_and(|control| control.fills_up_to() > Rate::ip(0));
+        self.handed_out = ((sliced && (pads || self.frames.waiting() > 0)).then_some(soon), until);
     }
 
     /// The rate at which packets leave under control: while the user's limit holds the target, a coded frame hurries, unless the controller holds
@@ -179,7 +192,8 @@ impl Sender {
         let sends = self.started && !self.ended();
         if let Some(control) = self.control.as_mut().filter(|control| sends && control.has_window()) {
             control.make_good(Span::ZERO);
-            self.release(now, self.frames.next);
+            let soon = self.handed_out.0.map_or(self.frames.next, |soon| soon.max(now));
+            self.release(now, soon);
         }
     }
 

@@ -341,8 +341,8 @@ impl Receiver {
     }
 
     fn wake(&self) -> Option<Time> {
-        let waits = self.config.nack.is_some();
-        let plays = |s: &Source| s.playout.as_ref().filter(|_| s.known)?.wake(waits);
+        let again = self.config.nack;
+        let plays = |s: &Source| s.playout.as_ref().filter(|_| s.known)?.wake(again);
         let each = |s: &Source| {
             [Some(s.last_heard + LEASE), s.due().filter(|_| s.is_answered()), s.asks(), plays(s)]
         };

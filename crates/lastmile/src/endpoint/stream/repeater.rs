@@ -13,7 +13,7 @@ const MAX_KEPT: usize = 4_096;
 const MAX_KEPT_BYTES: usize = 8_000_000;
 /// Bytes that may be repeated at once, if the share allows it.
 const BURST: Bytes = Bytes(65_536);
-/// A packet is not repeated again within this, or the round-trip time where that is longer.
+/// A packet is not repeated again within this, or half the round-trip time where that is longer: a receiver whose answer is lost asks after one.
 const SHORTEST: Span = Span::from_millis(20);
 
 /// A packet that was sent.
@@ -86,7 +86,7 @@ impl Repeater {
         let last = (self.first_number + self.kept.len() as u64).checked_sub(1)?;
         let place = nearest(last, low)?.checked_sub(self.first_number)?;
         let kept = self.kept.get_mut(usize::try_from(place).ok()?)?;
-        let again = rtt.unwrap_or(SHORTEST).max(SHORTEST);
+        let again = rtt.map_or(SHORTEST, |rtt| (rtt / 2).max(SHORTEST));
         let just = kept.repeated.is_some_and(|before| at < before + again);
         if just || at > kept.at + self.config.within {
             return None;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_repeated_while_it_is_of_use_and_not_twice_in_a_round_trip() {
+    fn a_packet_is_repeated_while_it_is_of_use_and_not_twice_in_half_a_round_trip() {
         let mut repeater = repeater(1.0);
         (0..70_000).for_each(|number| send(&mut repeater, number, at(number as i64)));
         let again = |repeater: &mut Repeater, millis, number: u64| {
@@ -152,8 +152,8 @@ mod tests {
         let read = RtpPacket::parse(&repeated).unwrap();
         assert_eq!((read.header.ssrc, read.header.sequence, read.header.payload_type), (8, 0, RETRANSMITTED));
         assert_eq!(original(&read).unwrap().0, 69_900_u64 as u16);
-        assert!(again(&mut repeater, 70_099, 69_900).is_none());
-        assert!(again(&mut repeater, 70_100, 69_900).is_some());
+        assert!(again(&mut repeater, 70_049, 69_900).is_none());
+        assert!(again(&mut repeater, 70_050, 69_900).is_some());
         // Too old, not sent yet, and one of 65,536 packets before.
         assert!(again(&mut repeater, 70_001, 69_600).is_none());
         assert!(again(&mut repeater, 70_001, 70_001).is_none());

@@ -67,6 +67,8 @@ pub struct Sender {
     pub(super) planned_until: Time,
     /// When the coded frames made so far would have left if none had hurried.
     pub(super) coded_until: Time,
+    /// When there is more to hand to the driver before the next frame, and the time until which all was handed out.
+    pub(super) handed_out: (Option<Time>, Time),
     /// The receiver's number, once it was heard.
     pub(super) receiver: Option<u32>,
     /// When the path first refused packets since something was last heard, and why.
@@ -171,6 +173,7 @@ impl Sender {
             last_feedback: config.start,
             planned_until: Time::ZERO,
             coded_until: Time::ZERO,
+            handed_out: (None, config.start),
             receiver: None,
             refused: None,
             rtt: None,
@@ -269,6 +272,7 @@ impl Sender {
             self.started = true;
             // One that comes late begins now: the frames it missed, sent at once, would be a burst that nobody asked for.
             (self.config.start, self.last_feedback, self.frames.next) = (now, now, now);
+            self.handed_out.1 = now;
             if let Some(control) = &mut self.control {
                 let (min, max) = self.frames.range();
                 control.controller.on_signal(now, Signal::Demand { min, desired: max, max });
@@ -293,6 +297,10 @@ impl Sender {
             if self.ended.is_some() {
                 return;
             }
+        }
+        if let (Some(due), Some(control)) = (self.handed_out.0.filter(|due| *due <= now), &mut self.control) {
+            control.make_good(now - due);
+            self.hand_out(now);
         }
         if let Some(control) = &mut self.control {
             if control.controller.poll_timeout().is_some_and(|at| at <= now) {
@@ -323,7 +331,7 @@ impl Sender {
                 let timer = self.control.as_ref().and_then(|control| control.controller.poll_timeout());
                 let next =
                     frame.min(self.next_report).min(self.config.stop).min(self.last_feedback + SILENCE);
-                timer.into_iter().chain([next]).min()
+                timer.into_iter().chain(self.handed_out.0).chain([next]).min()
             }
         }
     }

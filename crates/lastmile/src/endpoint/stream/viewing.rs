@@ -24,12 +24,12 @@ impl Receiver {
 
     /// Gives out the frames of a source that are due, and asks for a key frame where one is missing.
     pub(super) fn play(&mut self, now: Time, place: usize) {
-        let waits = self.config.nack.is_some();
+        let again = self.config.nack;
         let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] else {
             return;
         };
         let ssrc = *ssrc;
-        while let Some(frame) = playout.pop(now, waits) {
+        while let Some(frame) = playout.pop(now, again) {
             show(&mut self.viewer, now, ssrc, &frame);
         }
         if playout.asks(now) {
