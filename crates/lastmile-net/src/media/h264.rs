@@ -1,6 +1,6 @@
 //! H.264 by OpenH264 (Cisco): constrained baseline, one thread, slices below a packet's size. A decoder conceals slices that are missing.
 //!
-//! The library's own rate control is off, and [`Quantizer`] has its place. With the library's a key frame took up to 25 times the mean, and sizes of
+//! The library's own rate control is off, and `quantizer.rs` has its place. With the library's a key frame took up to 25 times the mean, and sizes of
 //! other pictures varied by as much as their mean. It has no intra refresh; key frames come on demand.
 
 use lastmile::units::Rate;

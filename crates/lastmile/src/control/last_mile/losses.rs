@@ -226,5 +226,8 @@ mod tests {
         assert!((losses.short_share() - 1.0 / 3.0).abs() < 1e-3 && losses.are_congestion());
         losses.cause = Cause::Link;
         assert!(!losses.are_congestion());
+        // Nine of ten are more than a link loses that a test was sent over.
+        (0..30).for_each(|_| losses.count(30, 27));
+        assert!(losses.are_congestion());
     }
 }
