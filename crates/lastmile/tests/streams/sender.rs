@@ -32,6 +32,39 @@ fn silence_ends_the_sender() {
     assert_eq!(sent.bytes, Bytes(250_000));
 }
 
+/// Ten frames a second of 25 packets, each 4 ms behind the one before: what is asked for 3 ms after a frame was made does not wait for all of it.
+#[test]
+fn a_repeat_does_not_wait_behind_a_frame() {
+    let control = ControlConfig::new("fixed(rate=1 Mbit/s)".parse().unwrap());
+    let config = SenderConfig {
+        frame_rate: 10.0,
+        rate: SenderRate::Controlled(control),
+        retransmission: Some(Retransmission::within(9, Span::from_millis(400))),
+        ..config(at(1_000))
+    };
+    let mut sender = Sender::new(config).unwrap();
+    let (mut now, mut left) = (Time::ZERO, Vec::new());
+    sender.handle(now, Input::Wake);
+    loop {
+        let (packets, _, wake) = drain(&mut sender, now);
+        left.extend(packets.into_iter().map(|(at, datagram)| (at, datagram.payload.udp().unwrap().to_vec())));
+        let Some(next) = wake.filter(|next| *next < at(203)) else { break };
+        now = next;
+        sender.handle(now, Input::Wake);
+    }
+    let media = left.iter().filter(|(_, bytes)| !is_rtcp(bytes)).count();
+    // Of the frame at 200 ms only the next 5 ms are handed out.
+    assert!((50..=53).contains(&media), "{media}");
+    let mut asks = Vec::new();
+    write_nack(&mut asks, 8, OURS, &[40]);
+    let datagram = Datagram::udp(ends().1, ends().0, asks);
+    sender.handle(at(203), Input::Datagram { port: PortId(0), at: at(203), datagram });
+    let (packets, ..) = drain(&mut sender, at(203));
+    let repeats = |bytes: &[u8]| RtpPacket::parse(bytes).is_ok_and(|packet| packet.header.ssrc == 9);
+    let repeat = packets.iter().find(|(_, datagram)| repeats(datagram.payload.udp().unwrap()));
+    assert!(repeat.is_some_and(|(due, _)| *due <= at(212)), "{packets:?}");
+}
+
 /// Feedback on the packets so far, as a receiver of that number would send it.
 fn answered(sender: &mut Sender, now: Time, goodbye: bool) {
     let (own, mut bytes) = (8, Vec::new());

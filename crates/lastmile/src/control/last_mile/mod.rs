@@ -345,7 +345,7 @@ impl RateController for Lastmile {
         self.losses.count(told, lost);
         self.losses.on_feedback(self.flow.now(), self.rate, rtt, may_test);
         if self.losses.is_link() {
-            // What was lost at some rate was not lost for it.
+            // The link lost packets at that rate, and not for it.
             self.ceiling = NO_CEILING;
         }
         if let Some(sent_at) = congested {

@@ -71,7 +71,7 @@ impl Missing {
             return false;
         };
         if let Some((first, last)) = asked.asked {
-            // What comes soon after a request was an answer to the one before.
+            // A packet that comes soon after a request answers the one before.
             let soon = self.answer.is_some_and(|(mean, _)| now < last + mean / 2);
             let took = (now - if soon { first } else { last }).max(Span::ZERO);
             self.answer = Some(self.answer.map_or((took, took / 2), |(mean, variation)| {
