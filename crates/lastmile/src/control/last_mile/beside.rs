@@ -7,12 +7,17 @@
 use super::{Lastmile, Phase, Seen};
 use crate::time::Time;
 
-/// A queue above 1.25 times the delay to keep and 5 ms is somebody else's after so long, in seconds; sooner if that was so of late.
+/// A queue above 1.25 times the delay to keep and 5 ms is somebody else's after so long, in seconds; sooner if that was so of late. Time with a
+/// shorter one, but not below the delay to keep, takes off so many times as much.
 const PATIENCE_S: f64 = 2.5;
+const RUNS_BACK: f64 = 2.0;
 const SHORT_PATIENCE: f64 = 0.4;
 const LATELY_S: f64 = 30.0;
 /// A queue drains once it fell to that part of its peak.
 const DRAINS: f64 = 0.85;
+/// Seconds by which the queue falls in a second, at least, while it drains: a fall counts for the time that it would take so, or CUBIC's small
+/// falls would hide it.
+const SLOWEST_DRAIN: f64 = 0.02;
 /// Two such losses within so many seconds: behind delays of more than so long.
 const LOSSES_WITHIN_S: f64 = 40.0;
 const LONG_DELAY_S: f64 = 0.08;
@@ -116,7 +121,7 @@ impl Lastmile {
         if !self.config.compete || !matches!(self.phase, Phase::Track | Phase::Drain(_) | Phase::Dip { .. }) {
             return false;
         }
-        let Seen { now, queue, target, slow, .. } = *seen;
+        let Seen { now, dt, queue, target, slow, .. } = *seen;
         if self.beside.overflow > 0.0 {
             let at = self.beside.foreign.1;
             let steady = self.phase == Phase::Track && self.last_cut < at;
@@ -134,7 +139,8 @@ impl Lastmile {
             return true;
         }
         if queue <= 1.25 * target + 0.005 {
-            if queue < target || now - self.beside.over.0 > 0.3 {
+            self.beside.over.0 += RUNS_BACK * dt;
+            if queue < target || self.beside.over.0 > now {
                 self.beside.over = NOTHING_OVER;
             }
             return false;
@@ -146,7 +152,8 @@ impl Lastmile {
         if queue > peak {
             self.beside.over = (since, queue, rate);
         } else if queue < DRAINS * peak {
-            self.beside.over = (now, queue, rate);
+            let drained = (peak - queue) / SLOWEST_DRAIN;
+            self.beside.over = ((since + drained).min(now), queue, rate);
         }
         let was_lately = now - self.beside.was_last < LATELY_S;
         let patience = if was_lately { SHORT_PATIENCE * PATIENCE_S } else { PATIENCE_S };

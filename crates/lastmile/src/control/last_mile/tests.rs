@@ -84,6 +84,24 @@ fn an_overflow_that_others_answer_is_company() {
     assert_eq!(told.phase(), "beside");
 }
 
+/// A queue of 40 ms that falls by a fifth or is nearly gone for a moment each second, as CUBIC's is on a link of some jitter, is company after a few
+/// seconds; one that falls by 80 ms or 30 in each second drains.
+#[test]
+fn a_queue_that_stays_but_for_small_falls_is_company() {
+    let company = |queue: &dyn Fn(i64) -> i64| {
+        let mut told = Told::tracking();
+        (0..100).any(|message| {
+            told.of(Fates { queue: (queue(message), queue(message)), ..SHORT });
+            told.phase() == "beside"
+        })
+    };
+    assert!(company(&|message| if message % 20 == 19 { 32 } else { 40 }));
+    assert!(company(&|message| if message % 20 == 19 { 12 } else { 40 }));
+    assert!(!company(&|message| (300 - 4 * message).max(0)));
+    assert!(!company(&|message| 300 - message * 3 / 2));
+    assert!(!company(&|message| if message % 20 == 19 { 2 } else { 40 }));
+}
+
 /// The same, but that one packet alone waited for long.
 #[test]
 fn a_spike_before_a_loss_is_no_company() {
