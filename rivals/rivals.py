@@ -1,6 +1,6 @@
 """Video calls of rivals over the same paths of the lab: `make rivals` (docs/rivals.md).
 
-Each call is kept in target/rivals/kept and not made again; one that does not count (a late lab, a slow encoder) is made again with the same seed.
+Each call is kept in target/rivals/kept and not made again, nor is one of rivals/calls.json, which has those of the document; one that does not count (a late lab, a slow encoder) is made again with the same seed.
 """
 
 import argparse
@@ -18,6 +18,8 @@ import camera
 import table
 
 HERE = Path(__file__).parent
+# Calls of the document's tables: a sitting on another machine goes on from them.
+DOCUMENTED = HERE / "calls.json"
 PATHS = ["loss-0", "loss-2", "loss-5", "bursts", "wifi", "step", "hand-off", "fq-codel", "red-ecn"]
 # Marks around the tables in the document.
 BEGIN, END = "<!-- From here on made by `make rivals ARGS=\"--table --document\"`. -->\n", "<!-- Up to here. -->\n"
@@ -81,10 +83,7 @@ def make(args, case, kept, version):
         best["tries"] = found["tries"]
         if not args.keep_files and not any("no result" in why for why in found["why"]):
             shutil.rmtree(folder)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    part = kept.with_suffix(".part")
-    part.write_text(json.dumps(best, indent=1) + "\n")
-    os.replace(part, kept)
+    write_whole(kept, best)
 
 
 def badness(found):
@@ -117,6 +116,7 @@ def write(args):
         page = HERE.parent / "docs" / "rivals.md"
         before, _, after = page.read_text().partition(BEGIN)
         page.write_text(before + BEGIN + "\n" + text + END + after.partition(END)[2])
+        DOCUMENTED.write_text("[\n" + ",\n".join(map(json.dumps, calls)) + "\n]\n")
     (args.folder / "calls.json").write_text(json.dumps(calls, indent=1) + "\n")
     keys = sorted({key for found in calls for key in found})
     with open(args.folder / "calls.csv", "w", newline="") as out:
@@ -141,6 +141,7 @@ def main():
     version = commit()
     # Seeds outermost: a sitting that is ended early has all rows.
     cases = [] if args.table else [(path, contender, seed) for seed in args.seeds for path in args.paths for contender in args.contenders]
+    restore(args.folder, DOCUMENTED)
     try:
         sitting(args, cases, version)
     except KeyboardInterrupt:
@@ -150,8 +151,26 @@ def main():
 
 def sitting(args, cases, version):
     for case in cases:
-        kept = args.folder / "kept" / f"{args.seconds}s" / case[0] / case[1] / f"{case[2]}.json"
-        make(args, case, kept, version)
+        make(args, case, file_of(args.folder, args.seconds, *case), version)
+
+
+def file_of(folder, seconds, path, contender, seed):
+    return folder / "kept" / f"{seconds}s" / path / contender / f"{seed}.json"
+
+
+def restore(folder, documented):
+    """Keeps the document's calls, where there are none of their cases."""
+    for found in json.loads(documented.read_text()) if documented.exists() else []:
+        kept = file_of(folder, *(found[key] for key in ("seconds", "path", "contender", "seed")))
+        if not kept.exists():
+            write_whole(kept, found)
+
+
+def write_whole(file, found):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(found, indent=1) + "\n")
+    os.replace(part, file)
 
 
 if __name__ == "__main__":

@@ -110,6 +110,18 @@ class Table(unittest.TestCase):
         self.assertIn("NOT met: a higher frame rate under wireless loss: loss-2 28.0 and 29.0", text)
         self.assertIn("met: a mean queue below 25 ms at 0 % of loss: 10.0 ms", text)
 
+    def test_a_sitting_goes_on_from_the_documents_calls(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder, documented = Path(name) / "rivals", Path(name) / "calls.json"
+            rivals.restore(folder, documented)
+            calls = [made("loss-0", "googcc", seed, seconds=40) for seed in (1, 2)]
+            documented.write_text(json.dumps(calls))
+            own = rivals.file_of(folder, 40, "loss-0", "googcc", 2)
+            rivals.write_whole(own, {"seed": 2})
+            rivals.restore(folder, documented)
+            kept = [json.loads(rivals.file_of(folder, 40, "loss-0", "googcc", seed).read_text()) for seed in (1, 2)]
+            self.assertEqual(kept, [calls[0], {"seed": 2}])
+
     def test_seeds(self):
         self.assertEqual(rivals.seeds("1-3,7"), [1, 2, 3, 7])
 

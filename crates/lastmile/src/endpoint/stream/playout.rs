@@ -3,7 +3,8 @@
 //! The delay is that of R. Ramjee, J. Kurose, D. Towsley, H. Schulzrinne, "Adaptive playout mechanisms for packetized audio applications in
 //! wide-area networks", INFOCOM 1994, algorithm 1: the mean of transit times plus four times their mean deviation. Both have RFC 3550's
 //! gain of 1/16, since a video has 30 frames in a second and no pauses to change the delay in; so the delay follows a clock that drifts too.
-//! A late frame lengthens the delay to its own at once, for the like of algorithm 4's spikes.
+//! A frame that came later than the delay lengthens it to its own at once, for the like of algorithm 4's spikes, and is shown at once. It is late
+//! only beyond the longest delay, or once the frame behind it is due too.
 //! The deviation's part is 10 to 150 ms: where frames are alike in size, a larger one would be late for a millisecond or two that nobody sees.
 
 use std::collections::VecDeque;
@@ -35,7 +36,7 @@ pub struct Viewed {
     pub frames: u64,
     /// Of these, frames of which a part was missing.
     pub damaged: u64,
-    /// Frames that came too late to be shown.
+    /// Frames that came too late to be shown: beyond the longest delay, or with the frame behind them.
     pub late: u64,
     /// Frames of which nothing could be used.
     pub lost: u64,
@@ -155,18 +156,21 @@ impl Playout {
         let media = self.media_time(unit.timestamp).unwrap_or(at);
         let first = if self.began { Time::ZERO } else { media };
         let before = self.clock.map_or(media, |(_, before)| before);
-        let due = (media + self.planned()).max(self.ready.back().map_or(Time::ZERO, |last| last.due));
-        self.needs_key |= unit.lost > 0 || !unit.whole;
-        if unit.key && unit.whole {
-            (self.began, self.needs_key) = (true, false);
-        }
-        self.needs_key |= !self.began;
         // A frame that waited for the one before it was whole sooner.
         let known = self.came.iter().position(|(timestamp, _)| *timestamp == unit.timestamp);
         let came = known.and_then(|place| self.came.remove(place)).map_or(at, |(_, came)| came);
         if unit.whole {
             self.measure(came.max(first) - media);
         }
+        // A frame that waited for another may still be shown, without a longer delay for those to come.
+        let late = at > media + self.mean + MAX_DELAY;
+        let due = if late { media + self.planned() } else { at.max(media + self.planned()) };
+        let due = due.max(self.ready.back().map_or(Time::ZERO, |last| last.due));
+        self.needs_key |= unit.lost > 0 || !unit.whole;
+        if unit.key && unit.whole {
+            (self.began, self.needs_key) = (true, false);
+        }
+        self.needs_key |= !self.began;
         if media > before {
             self.clock = Some((unit.timestamp, media));
         }
@@ -174,7 +178,7 @@ impl Playout {
             self.viewed.lost += 1;
             return;
         }
-        self.ready.push_back(PlayedFrame { late: at > due, unit, due });
+        self.ready.push_back(PlayedFrame { late, unit, due });
     }
 
     /// When the oldest frame is given up: packets are missing, and it is due; where lost packets are sent again for so long, and before the
@@ -223,7 +227,9 @@ impl Playout {
     }
 
     fn next(&mut self, now: Time) -> Option<PlayedFrame> {
-        let frame = self.ready.pop_front()?;
+        let mut frame = self.ready.pop_front()?;
+        // The screen has room for one of those that are due.
+        frame.late |= self.ready.front().is_some_and(|next| !next.late && next.due <= now);
         if frame.late {
             self.viewed.late += 1;
             return Some(frame);
@@ -303,9 +309,9 @@ mod tests {
     fn frames_are_shown_as_far_apart_as_they_were_taken() {
         let mut playout = pushed(&[(0, 100), (1, 140), (2, 180), (3, 220)]);
         let shown = played(&mut playout, 1_000);
-        // The first deviation makes a delay of 20 ms, which falls by a sixteenth with each frame.
+        // The first deviation makes a delay of 20 ms, which falls by a sixteenth with each frame, the first one too.
         assert_eq!(shown.iter().map(|(number, ..)| *number).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        assert_eq!(shown[0].1, 120);
+        assert_eq!(shown[0].1, 118);
         assert!(shown.windows(2).all(|pair| (38..=40).contains(&(pair[1].1 - pair[0].1))), "{shown:?}");
         assert_eq!((playout.viewed().frames, playout.viewed().late), (4, 0));
     }
@@ -376,7 +382,7 @@ mod tests {
         assert_eq!((frame.unit.whole, frame.late, playout.asks(at(500))), (true, true, false));
     }
 
-    /// All from frame 10 on come 60 ms later, as behind a pacer that held them back: only the first of them is late.
+    /// All from frame 10 on come 60 ms later, as behind a pacer that held them back: none is late.
     #[test]
     fn frames_behind_a_late_one_are_shown() {
         let came = |number: u16| 100 + 40 * i64::from(number) + if number < 10 { 0 } else { 60 };
@@ -386,7 +392,24 @@ mod tests {
             push(&mut playout, number, came(number));
         }
         played(&mut playout, 2_000);
-        assert_eq!((playout.viewed().frames, playout.viewed().late), (29, 1));
+        assert_eq!((playout.viewed().frames, playout.viewed().late), (30, 0));
+    }
+
+    /// Frame 2 lacks a packet until it is given up, and three wait behind it, which were due meanwhile.
+    #[test]
+    fn of_frames_that_are_due_at_once_the_last_is_shown() {
+        let again = Some(Span::from_millis(150));
+        let mut playout = pushed(&[(0, 100), (1, 140)]);
+        assert_eq!(played(&mut playout, 170).len(), 2);
+        for (number, came) in [(3, 220), (4, 260), (5, 300)] {
+            push(&mut playout, number, came);
+        }
+        let now = playout.wake(again).unwrap();
+        let shown: Vec<_> = std::iter::from_fn(|| playout.pop(now, again))
+            .map(|frame| (frame.unit.timestamp / 3_600, frame.late))
+            .collect();
+        assert_eq!(shown, [(3, true), (4, true), (5, false)]);
+        assert_eq!((playout.viewed().frames, playout.viewed().late), (3, 2));
     }
 
     /// Each third frame lacks a packet: those behind it wait until it is given up, which says nothing of their transit.
