@@ -87,7 +87,8 @@ impl EcnProbeConfig {
 
 /// Packets of the burst with which the search begins.
 const BURST: usize = 60;
-/// The search ends at so many times its first rate: the path would have no queue that marks.
+/// The search ends at so many times its first rate, or (our own) beyond that with a train that arrives slower than it left, since a burst that was
+/// held up shows too low a rate: the path would have no queue that marks.
 const MOST: f64 = 4.0;
 /// Trains in a row that may tell nothing.
 const ATTEMPTS: u32 = 5;
@@ -182,13 +183,15 @@ impl EcnProbe {
         let came = signal::throughput(&signal::gaps(record, false));
         self.trains.extend(came.map(|came| Train { rate, came, too_fast }));
         let epsilon = self.config.epsilon.unwrap_or(1.0 / self.config.train_length() as f64);
+        let is_at_an_end = self.bracket.low() >= self.most
+            && (self.config.faithful || came.is_none_or(|came| came < SLOWED * rate));
         let is_at_the_turn = (ratio - self.config.mark_ratio()).abs() < epsilon;
         let narrow = |high: &f64| self.bracket.width() <= self.config.resolution * high;
         if is_at_the_turn {
             self.end(rate);
         } else if let Some(high) = self.bracket.high().filter(narrow) {
             self.end((self.bracket.low() + high) / 2.0);
-        } else if self.rounds >= self.config.max_rounds || self.bracket.low() >= self.most {
+        } else if self.rounds >= self.config.max_rounds || is_at_an_end {
             self.base.refuse(match self.marked {
                 true => Refusal::NotConverged { streams: self.base.sent },
                 false => Refusal::Unmarked { cleared: false },
@@ -357,6 +360,16 @@ mod tests {
         let Outcome::Found(found) = outcome else { panic!("{outcome:?}") };
         let said = found[0].value.rate().unwrap().bits_per_second();
         assert!(said.abs_diff(10_100_000) < 150_000, "{said} {tried:?}");
+    }
+
+    /// The burst came at a fifth of what passes without a mark.
+    #[test]
+    fn a_burst_that_was_held_up_does_not_end_the_search() {
+        let (outcome, tried) =
+            run(EcnProbeConfig::default(), |rate, n| Some(if rate > 40_000_000 { n } else { 0 }));
+        let Outcome::Found(found) = outcome else { panic!("{outcome:?} {tried:?}") };
+        let said = found[0].value.rate().unwrap().bits_per_second();
+        assert!(said.abs_diff(40_000_000) < 600_000, "{said} {tried:?}");
     }
 
     /// By hand: a train of 16 Mbit/s came at 8 and lost a packet.
