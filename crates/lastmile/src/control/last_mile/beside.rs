@@ -5,7 +5,7 @@
 //! rate and finds that the queue follows.
 
 use super::{Lastmile, Phase, Seen};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// A queue above 1.25 times the delay to keep and 5 ms is somebody else's after so long, in seconds; sooner if that was so of late. Time with a
 /// shorter one, but not below the delay to keep, takes off so many times as much.
@@ -24,12 +24,21 @@ const LONG_DELAY_S: f64 = 0.08;
 /// One of them is enough if the standing queue falls to that part within so many seconds, and this flow did nothing for it.
 const FALLS: f64 = 0.6;
 const FALLS_WITHIN_S: f64 = 2.0;
-/// Part of the rate of then that is left once somebody took the rest.
+/// Part of the rate of then that is left once somebody took the rest, within so many seconds. The delay to keep has grown then, and may hide a
+/// queue: one of that part of it and of so many packets, which does not drain for so long, is looked into.
 const TAKEN: f64 = 0.4;
+const TAKEN_S: f64 = 8.0;
+const HIDDEN: f64 = 0.8;
+const HIDDEN_PACKETS: f64 = 1.5;
+const LOOK_S: f64 = 0.5;
+/// A test finds nobody if the queue falls to that part.
+const GONE: f64 = 0.4;
 /// Part of the window that a loss leaves, and packets by which it grows in a round trip. TCP's friend would grow by 3 (1 - b) / (1 + b) = 1/3
 /// (RFC 9438, section 4.3); pacing loses less of a full queue than TCP's bursts, but the test below gives way now and then.
 const BETA: f64 = 0.8;
 const ALPHA: f64 = 0.5;
+/// A fall of the queue so soon after a cut is this flow's own.
+const OWN_FALL: Span = Span::from_millis(1_500);
 /// On longer round trips it grows as at this one, in seconds.
 const ALPHA_RTT_S: f64 = 0.2;
 /// The rate is at most so many times what arrives.
@@ -54,15 +63,14 @@ pub(super) struct Beside {
     foreign: (Time, f64, u32),
     /// The queue of then, while it is open if it falls by itself; else 0.
     overflow: f64,
-    /// Losses of packets that were sent before are answered.
+    /// The last cut of the window, or its beginning: losses of packets that were sent before are answered.
     answered: Time,
-    window_cut: f64,
     peak: f64,
-    /// Infinite while a queue stands.
-    empty_since: f64,
     was_last: f64,
     /// When a test found nobody, and the rate of then.
     left: (f64, f64),
+    /// What arrived as a queue began to stand, and when.
+    had: (f64, f64),
 }
 
 impl Default for Beside {
@@ -75,11 +83,10 @@ impl Default for Beside {
             foreign: (Time::ZERO, f64::NEG_INFINITY, 0),
             overflow: 0.0,
             answered: Time::ZERO,
-            window_cut: f64::NEG_INFINITY,
             peak: 0.0,
-            empty_since: f64::INFINITY,
             was_last: f64::NEG_INFINITY,
             left: (f64::NEG_INFINITY, 0.0),
+            had: (f64::NEG_INFINITY, 0.0),
         }
     }
 }
@@ -89,6 +96,12 @@ impl Beside {
     #[cfg(test)]
     pub(super) fn after_a_test(self, now: f64, rate: f64) -> Beside {
         Beside { left: (now, rate), ..self }
+    }
+
+    /// So much arrived as a queue began to stand.
+    #[cfg(test)]
+    pub(super) fn that_had(self, now: f64, rate: f64) -> Beside {
+        Beside { had: (now, rate), ..self }
     }
 }
 
@@ -110,7 +123,7 @@ impl Lastmile {
         let rate = if again { rate.max(0.9 * beside.left.1) } else { rate };
         beside.next_test = now + beside.test_every;
         (beside.answered, beside.over, beside.overflow) = (self.flow.now(), NOTHING_OVER, 0.0);
-        beside.empty_since = f64::INFINITY;
+        self.empty_since = f64::INFINITY;
         self.beside.window = (rate * self.round_trip()).max(self.least_window());
         self.phase = Phase::Beside;
         self.set(self.beside.window / self.round_trip());
@@ -121,7 +134,7 @@ impl Lastmile {
         if !self.config.compete || !matches!(self.phase, Phase::Track | Phase::Drain(_) | Phase::Dip { .. }) {
             return false;
         }
-        let Seen { now, dt, queue, target, slow, .. } = *seen;
+        let Seen { now, dt, queue, target, slow, control_time, .. } = *seen;
         if self.beside.overflow > 0.0 {
             let at = self.beside.foreign.1;
             let steady = self.phase == Phase::Track && self.last_cut < at;
@@ -138,15 +151,27 @@ impl Lastmile {
             self.join(now, self.rate);
             return true;
         }
-        if queue <= 1.25 * target + 0.005 {
+        let (had_at, had) = self.beside.had;
+        let is_taken = now - had_at < TAKEN_S
+            && self.phase == Phase::Track
+            && slow < TAKEN * had
+            && self.rate < TAKEN * had;
+        let short = match is_taken {
+            true => (HIDDEN * target).max(HIDDEN_PACKETS * self.flow.packet_size() / self.rate.max(1.0)),
+            false => 1.25 * target + 0.005,
+        };
+        if queue <= short {
             self.beside.over.0 += RUNS_BACK * dt;
-            if queue < target || self.beside.over.0 > now {
+            if !is_taken && queue < target || self.beside.over.0 > now {
                 self.beside.over = NOTHING_OVER;
             }
             return false;
         }
         if self.beside.over == NOTHING_OVER {
             self.beside.over = (now, queue, self.rate.max(slow));
+            if slow > had || now - had_at > TAKEN_S {
+                self.beside.had = (now, slow);
+            }
         }
         let (since, peak, rate) = self.beside.over;
         if queue > peak {
@@ -154,6 +179,11 @@ impl Lastmile {
         } else if queue < DRAINS * peak {
             let drained = (peak - queue) / SLOWEST_DRAIN;
             self.beside.over = ((since + drained).min(now), queue, rate);
+        }
+        if is_taken && now - since > LOOK_S.max(2.0 * control_time) && queue >= DRAINS * peak {
+            (self.beside.had, self.beside.over) = ((f64::NEG_INFINITY, 0.0), NOTHING_OVER);
+            self.give_way(seen, self.rate.max(slow) * self.round_trip());
+            return true;
         }
         let was_lately = now - self.beside.was_last < LATELY_S;
         let patience = if was_lately { SHORT_PATIENCE * PATIENCE_S } else { PATIENCE_S };
@@ -189,14 +219,13 @@ impl Lastmile {
         let is_full = self.seen.queue > 0.4 * self.losses.longest_wait() || self.losses.short_share() > 0.05;
         if sent_at >= self.beside.answered && is_full {
             self.beside.answered = self.flow.now();
-            self.beside.window_cut = self.now();
             self.beside.window = (BETA * self.beside.window).max(self.least_window());
             self.set(self.beside.window / self.round_trip());
         }
     }
 
     pub(super) fn compete(&mut self, seen: &Seen) {
-        let Seen { now, dt, queue, target, fast, slow, control_time, .. } = *seen;
+        let Seen { now, dt, queue, target, slow, control_time, .. } = *seen;
         let (rtt, least) = (self.round_trip(), self.least_window());
         let packets = ALPHA * (dt / rtt) * (rtt / ALPHA_RTT_S).max(1.0);
         let window = self.beside.window + packets * self.flow.packet_size();
@@ -206,29 +235,35 @@ impl Lastmile {
         beside.was_last = now;
         // Somebody else backed off, unless this flow did: no need to test.
         beside.peak = (beside.peak * (1.0 - 0.5 * dt)).max(queue);
-        if queue < 0.6 * beside.peak && now - beside.window_cut > 1.5 {
+        if queue < 0.6 * beside.peak && self.flow.now() - beside.answered > OWN_FALL {
             beside.next_test = beside.next_test.max(now + TEST_EVERY_S.0);
             beside.peak = queue;
         }
         if queue >= 0.5 * target {
-            beside.empty_since = f64::INFINITY;
+            self.empty_since = f64::INFINITY;
         } else {
-            beside.empty_since = beside.empty_since.min(now);
-            if now - beside.empty_since > (4.0 * control_time).max(1.0) {
+            self.empty_since = self.empty_since.min(now);
+            if now - self.empty_since > (4.0 * control_time).max(1.0) {
                 return self.track(now);
             }
         }
         if now > self.beside.next_test {
-            let until = now + (3.0 * control_time).max(1.0);
-            self.phase = Phase::Withdraw { until, window: self.beside.window, queue };
-            self.set(0.5 * fast);
+            self.give_way(seen, self.beside.window);
         }
     }
 
-    /// Half of the rate for a while: is there anybody else?
+    /// Half of the rate for a while: is there anybody else? If so, it competes with that window.
+    fn give_way(&mut self, seen: &Seen, window: f64) {
+        let until = seen.now + (3.0 * seen.control_time).max(1.0);
+        self.phase = Phase::Withdraw { until, window, queue: seen.queue };
+        self.set(0.5 * seen.fast);
+    }
+
     pub(super) fn withdraw(&mut self, seen: &Seen, until: f64, window: f64, before: f64) {
-        if seen.queue < seen.target.max(0.1 * before) {
-            let rate = window / self.round_trip();
+        let rate = window / self.round_trip();
+        // Where packets differ in size, a full one's time looks like a queue.
+        let packet_s = self.flow.full_size() / rate.max(1.0);
+        if seen.queue < seen.target.min(GONE * before).max(0.1 * before).max(packet_s) {
             self.beside.left = (seen.now, rate);
             self.set(0.9 * rate);
             self.track(seen.now);

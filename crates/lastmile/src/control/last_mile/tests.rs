@@ -102,6 +102,25 @@ fn a_queue_that_stays_but_for_small_falls_is_company() {
     assert!(!company(&|message| if message % 20 == 19 { 2 } else { 40 }));
 }
 
+/// A third of a rate is left, and a queue of the delay to keep, which grew by that: half of the rate for a second tells if the queue is others'.
+#[test]
+fn a_queue_that_the_delay_to_keep_hides_is_looked_into() {
+    for (had, then, phases) in [
+        (1500e3, 8, ["withdraw", "beside"]),
+        (1500e3, 2, ["withdraw", "track"]),
+        // Half of the rate is left.
+        (1000e3, 8, ["track", "track"]),
+    ] {
+        let mut told = Told::tracking();
+        (told.controller.beside, told.controller.rate) = (Beside::default().that_had(told.controller.now(), had), 500e3);
+        let mut after = |messages: usize, queue| {
+            (0..messages).for_each(|_| told.of(Fates { queue: (queue, queue), ..SHORT }));
+            told.phase()
+        };
+        assert_eq!([after(16, 8), after(24, then)], phases);
+    }
+}
+
 /// The same, but that one packet alone waited for long.
 #[test]
 fn a_spike_before_a_loss_is_no_company() {
