@@ -112,7 +112,8 @@ fn a_queue_that_the_delay_to_keep_hides_is_looked_into() {
         (1000e3, 8, ["track", "track"]),
     ] {
         let mut told = Told::tracking();
-        (told.controller.beside, told.controller.rate) = (Beside::default().that_had(told.controller.now(), had), 500e3);
+        (told.controller.beside, told.controller.rate) =
+            (Beside::default().that_had(told.controller.now(), had), 500e3);
         let mut after = |messages: usize, queue| {
             (0..messages).for_each(|_| told.of(Fates { queue: (queue, queue), ..SHORT }));
             told.phase()
