@@ -1,6 +1,7 @@
 """Video calls of rivals over the same paths of the lab: `make rivals` (docs/rivals.md).
 
-Each call is kept in target/rivals/kept and not made again, nor is one of rivals/calls.json, which has those of the document; one that does not count (a late lab, a slow encoder) is made again with the same seed.
+Each call is kept in target/rivals/kept and not made again; one that does not count (a late lab, a slow encoder) is made again with the same seed.
+Calls of the document are in rivals/calls.json, and are kept from the start.
 """
 
 import argparse

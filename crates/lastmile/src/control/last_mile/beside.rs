@@ -1,8 +1,8 @@
 //! Beside flows that fill the queue, such as TCP: a window that grows and is cut as theirs, and the way into and out of that.
 //!
-//! Copa (NSDI 2018, section 2.2) and NADA (RFC 8698, section 4.2) have such modes. Ways in: a queue that stays whatever this flow does
-//! about it, or losses right behind long delays that are not its own. The way out: a queue that is empty for a while, or a test that halves the
-//! rate and finds that the queue follows.
+//! Copa (NSDI 2018, section 2.2) and NADA (RFC 8698, section 4.2) have such modes. Ways in: a queue that stays in spite of drains, losses
+//! right behind long delays that are not this flow's own, or a test of a queue that the delay to keep may hide. Ways out: a queue that is
+//! empty for a while, or a test that halves the rate and finds that the queue follows.
 
 use super::{Lastmile, Phase, Seen};
 use crate::time::{Span, Time};
@@ -37,10 +37,10 @@ const GONE: f64 = 0.4;
 /// (RFC 9438, section 4.3); pacing loses less of a full queue than TCP's bursts, but the test below gives way now and then.
 const BETA: f64 = 0.8;
 const ALPHA: f64 = 0.5;
-/// A fall of the queue so soon after a cut is this flow's own.
-const OWN_FALL: Span = Span::from_millis(1_500);
 /// On longer round trips it grows as at this one, in seconds.
 const ALPHA_RTT_S: f64 = 0.2;
+/// A fall of the queue so soon after a cut of the window is this flow's own.
+const OWN_FALL: Span = Span::from_millis(1_500);
 /// The rate is at most so many times what arrives.
 const MOST: f64 = 1.3;
 /// Seconds from a test to the next, doubled while the queue turns out to be others' soon after; and the soon. Copa's mode switch (section 2.2) looks
@@ -69,7 +69,7 @@ pub(super) struct Beside {
     was_last: f64,
     /// When a test found nobody, and the rate of then.
     left: (f64, f64),
-    /// What arrived as a queue began to stand, and when.
+    /// When a queue began to stand, and the bytes a second that arrived then.
     had: (f64, f64),
 }
 
@@ -98,7 +98,7 @@ impl Beside {
         Beside { left: (now, rate), ..self }
     }
 
-    /// So much arrived as a queue began to stand.
+    /// A queue began to stand while so many bytes a second arrived.
     #[cfg(test)]
     pub(super) fn that_had(self, now: f64, rate: f64) -> Beside {
         Beside { had: (now, rate), ..self }
@@ -129,7 +129,7 @@ impl Lastmile {
         self.set(self.beside.window / self.round_trip());
     }
 
-    /// True if the queue stays whatever this flow does about it: then it competes.
+    /// True if the queue stays in spite of this flow's drains, and it competes, or looks into a queue that the delay to keep may hide.
     pub(super) fn joins(&mut self, seen: &Seen) -> bool {
         if !self.config.compete || !matches!(self.phase, Phase::Track | Phase::Drain(_) | Phase::Dip { .. }) {
             return false;
@@ -252,13 +252,14 @@ impl Lastmile {
         }
     }
 
-    /// Half of the rate for a while: is there anybody else? If so, it competes with that window.
+    /// Halves the rate for a while, to see if anybody else is there; if so, it competes with that window.
     fn give_way(&mut self, seen: &Seen, window: f64) {
         let until = seen.now + (3.0 * seen.control_time).max(1.0);
         self.phase = Phase::Withdraw { until, window, queue: seen.queue };
         self.set(0.5 * seen.fast);
     }
 
+    /// While the rate is halved: nobody else is there if the queue goes.
     pub(super) fn withdraw(&mut self, seen: &Seen, until: f64, window: f64, before: f64) {
         let rate = window / self.round_trip();
         // Where packets differ in size, a full one's time looks like a queue.
