@@ -7,16 +7,17 @@
 use super::{Lastmile, Phase, Seen};
 use crate::time::{Span, Time};
 
-/// A queue above 1.25 times the delay to keep and 5 ms is somebody else's after so long, in seconds; sooner if that was so of late. Time with a
-/// shorter one, but not below the delay to keep, takes off so many times as much.
+/// Seconds for which a queue above 1.25 times the delay to keep and 5 ms stands until it is somebody else's, and the part of them that is enough
+/// so many seconds after the last company.
 const PATIENCE_S: f64 = 2.5;
-const RUNS_BACK: f64 = 2.0;
 const SHORT_PATIENCE: f64 = 0.4;
 const LATELY_S: f64 = 30.0;
+/// A queue between the delay to keep and that turns the clock back, so many times as fast as it runs.
+const RUNS_BACK: f64 = 2.0;
 /// A queue drains once it fell to that part of its peak.
 const DRAINS: f64 = 0.85;
-/// Seconds by which the queue falls in a second, at least, while it drains: a fall counts for the time that it would take so, or CUBIC's small
-/// falls would hide it.
+/// Seconds of queue that drain in a second, at least: a fall sets the clock forward by the time that it would take so. To begin anew at each would
+/// leave the small falls of CUBIC's queue unfound.
 const SLOWEST_DRAIN: f64 = 0.02;
 /// Two such losses within so many seconds: behind delays of more than so long.
 const LOSSES_WITHIN_S: f64 = 40.0;
@@ -24,10 +25,11 @@ const LONG_DELAY_S: f64 = 0.08;
 /// One of them is enough if the standing queue falls to that part within so many seconds, and this flow did nothing for it.
 const FALLS: f64 = 0.6;
 const FALLS_WITHIN_S: f64 = 2.0;
-/// Part of the rate of then that is left once somebody took the rest, within so many seconds. The delay to keep has grown then, and may hide a
-/// queue: one of that part of it and of so many packets, which does not drain for so long, is looked into.
+/// The rate is taken where less than that part is left of the rate at which a queue began to stand, so many seconds ago at most.
 const TAKEN: f64 = 0.4;
 const TAKEN_S: f64 = 8.0;
+/// The delay to keep has grown then, and may hide a queue: one of that part of it and of so many packets, which does not drain for so many
+/// seconds, is tested.
 const HIDDEN: f64 = 0.8;
 const HIDDEN_PACKETS: f64 = 1.5;
 const LOOK_S: f64 = 0.5;
@@ -48,7 +50,17 @@ const MOST: f64 = 1.3;
 const TEST_EVERY_S: (f64, f64) = (8.0, 60.0);
 const SOON_S: f64 = 20.0;
 
-const NOTHING_OVER: (f64, f64, f64) = (f64::INFINITY, 0.0, 0.0);
+/// A queue above the delay to keep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Standing {
+    /// Infinite if there is none.
+    since: f64,
+    peak: f64,
+    /// The rate at its beginning.
+    rate: f64,
+}
+
+const NONE_STANDS: Standing = Standing { since: f64::INFINITY, peak: 0.0, rate: 0.0 };
 
 /// Others' queue.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +69,7 @@ pub(super) struct Beside {
     window: f64,
     next_test: f64,
     test_every: f64,
-    /// A standing queue above the delay to keep: since when, infinite if there is none, its peak, and the rate of then.
-    over: (f64, f64, f64),
+    over: Standing,
     /// The last loss of others: losses of packets sent before it belong to it; when, long ago if never, and how many within 40 s.
     foreign: (Time, f64, u32),
     /// The queue of then, while it is open if it falls by itself; else 0.
@@ -79,7 +90,7 @@ impl Default for Beside {
             window: 0.0,
             next_test: 0.0,
             test_every: TEST_EVERY_S.0,
-            over: NOTHING_OVER,
+            over: NONE_STANDS,
             foreign: (Time::ZERO, f64::NEG_INFINITY, 0),
             overflow: 0.0,
             answered: Time::ZERO,
@@ -122,76 +133,91 @@ impl Lastmile {
         // Left too early: on from the rate of then.
         let rate = if again { rate.max(0.9 * beside.left.1) } else { rate };
         beside.next_test = now + beside.test_every;
-        (beside.answered, beside.over, beside.overflow) = (self.flow.now(), NOTHING_OVER, 0.0);
+        (beside.answered, beside.over, beside.overflow) = (self.flow.now(), NONE_STANDS, 0.0);
         self.empty_since = f64::INFINITY;
         self.beside.window = (rate * self.round_trip()).max(self.least_window());
         self.phase = Phase::Beside;
         self.set(self.beside.window / self.round_trip());
     }
 
-    /// True if the queue stays in spite of this flow's drains, and it competes, or looks into a queue that the delay to keep may hide.
+    /// True if it competes from now on, or looks into a queue that the delay to keep may hide.
     pub(super) fn joins(&mut self, seen: &Seen) -> bool {
         if !self.config.compete || !matches!(self.phase, Phase::Track | Phase::Drain(_) | Phase::Dip { .. }) {
             return false;
         }
-        let Seen { now, dt, queue, target, slow, control_time, .. } = *seen;
-        if self.beside.overflow > 0.0 {
-            let at = self.beside.foreign.1;
-            let steady = self.phase == Phase::Track && self.last_cut < at;
-            if !steady || now - at > FALLS_WITHIN_S {
-                self.beside.overflow = 0.0;
-            } else if queue < FALLS * self.beside.overflow {
-                self.join(now, self.rate.max(slow));
-                return true;
-            }
+        let Seen { now, slow, control_time, .. } = *seen;
+        if self.overflow_fell(seen) {
+            self.join(now, self.rate.max(slow));
+            return true;
         }
         // A flow that answers slowly was not seen by a test that halved the rate, and took the rate since.
         let (left_at, left) = self.beside.left;
-        if now - left_at < SOON_S && slow < TAKEN * left && self.rate < TAKEN * left && queue > 0.5 * target {
+        if now - left_at < SOON_S && self.lost_most_of(left, slow) && seen.queue > 0.5 * seen.target {
             self.join(now, self.rate);
             return true;
         }
         let (had_at, had) = self.beside.had;
-        let is_taken = now - had_at < TAKEN_S
-            && self.phase == Phase::Track
-            && slow < TAKEN * had
-            && self.rate < TAKEN * had;
-        let short = match is_taken {
-            true => (HIDDEN * target).max(HIDDEN_PACKETS * self.flow.packet_size() / self.rate.max(1.0)),
-            false => 1.25 * target + 0.005,
-        };
-        if queue <= short {
-            self.beside.over.0 += RUNS_BACK * dt;
-            if !is_taken && queue < target || self.beside.over.0 > now {
-                self.beside.over = NOTHING_OVER;
-            }
-            return false;
-        }
-        if self.beside.over == NOTHING_OVER {
-            self.beside.over = (now, queue, self.rate.max(slow));
-            if slow > had || now - had_at > TAKEN_S {
-                self.beside.had = (now, slow);
-            }
-        }
-        let (since, peak, rate) = self.beside.over;
-        if queue > peak {
-            self.beside.over = (since, queue, rate);
-        } else if queue < DRAINS * peak {
-            let drained = (peak - queue) / SLOWEST_DRAIN;
-            self.beside.over = ((since + drained).min(now), queue, rate);
-        }
-        if is_taken && now - since > LOOK_S.max(2.0 * control_time) && queue >= DRAINS * peak {
-            (self.beside.had, self.beside.over) = ((f64::NEG_INFINITY, 0.0), NOTHING_OVER);
+        let taken = now - had_at < TAKEN_S && self.phase == Phase::Track && self.lost_most_of(had, slow);
+        let Some(Standing { since, rate, .. }) = self.standing(seen, taken) else { return false };
+        if taken && now - since > LOOK_S.max(2.0 * control_time) {
+            (self.beside.had, self.beside.over) = ((f64::NEG_INFINITY, 0.0), NONE_STANDS);
             self.give_way(seen, self.rate.max(slow) * self.round_trip());
             return true;
         }
         let was_lately = now - self.beside.was_last < LATELY_S;
         let patience = if was_lately { SHORT_PATIENCE * PATIENCE_S } else { PATIENCE_S };
-        let joins = now - since > patience && queue >= DRAINS * peak;
+        let joins = now - since > patience;
         if joins {
             self.join(now, rate.min(1.5 * slow));
         }
         joins
+    }
+
+    /// True if little is left of the rate that it had.
+    fn lost_most_of(&self, had: f64, slow: f64) -> bool {
+        self.rate.max(slow) < TAKEN * had
+    }
+
+    /// True if a queue fell by itself right behind a loss of others. After 2 s, or once this flow cut its own rate, no fall counts any more.
+    fn overflow_fell(&mut self, seen: &Seen) -> bool {
+        let (overflow, at) = (self.beside.overflow, self.beside.foreign.1);
+        let steady = self.phase == Phase::Track && self.last_cut < at;
+        if !steady || seen.now - at > FALLS_WITHIN_S {
+            self.beside.overflow = 0.0;
+            return false;
+        }
+        seen.queue < FALLS * overflow
+    }
+
+    /// Follows the standing queue; a shorter one counts where the rate was `taken`. None where it is short, or drains now.
+    fn standing(&mut self, seen: &Seen, taken: bool) -> Option<Standing> {
+        let Seen { now, dt, queue, target, slow, .. } = *seen;
+        let short = match taken {
+            true => (HIDDEN * target).max(HIDDEN_PACKETS * self.flow.packet_size() / self.rate.max(1.0)),
+            false => 1.25 * target + 0.005,
+        };
+        let beside = &mut self.beside;
+        if queue <= short {
+            beside.over.since += RUNS_BACK * dt;
+            if !taken && queue < target || beside.over.since > now {
+                beside.over = NONE_STANDS;
+            }
+            return None;
+        }
+        if beside.over == NONE_STANDS {
+            beside.over = Standing { since: now, peak: queue, rate: self.rate.max(slow) };
+            if slow > beside.had.1 || now - beside.had.0 > TAKEN_S {
+                beside.had = (now, slow);
+            }
+        }
+        let Standing { since, peak, rate } = beside.over;
+        if queue < DRAINS * peak {
+            let drained = (peak - queue) / SLOWEST_DRAIN;
+            beside.over = Standing { since: (since + drained).min(now), peak: queue, rate };
+            return None;
+        }
+        beside.over.peak = peak.max(queue);
+        Some(beside.over)
     }
 
     /// A packet that was sent at `sent_at` was lost right behind a delay that is long for this path.
@@ -278,7 +304,7 @@ impl Lastmile {
 
     /// Nobody else fills the queue.
     fn track(&mut self, now: f64) {
-        self.beside.over = NOTHING_OVER;
+        self.beside.over = NONE_STANDS;
         self.phase = Phase::Track;
         self.next_dip = now + self.config.dip.as_secs_f64();
         self.settle(now);
