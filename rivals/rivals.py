@@ -142,7 +142,7 @@ def main():
     version = commit()
     # Seeds outermost: a sitting that is ended early has all rows.
     cases = [] if args.table else [(path, contender, seed) for seed in args.seeds for path in args.paths for contender in args.contenders]
-    restore(args.folder, DOCUMENTED)
+    restore(args.folder, DOCUMENTED, version)
     try:
         sitting(args, cases, version)
     except KeyboardInterrupt:
@@ -159,9 +159,11 @@ def file_of(folder, seconds, path, contender, seed):
     return folder / "kept" / f"{seconds}s" / path / contender / f"{seed}.json"
 
 
-def restore(folder, documented):
-    """Keeps the document's calls, where there are none of their cases."""
+def restore(folder, documented, version):
+    """Keeps the document's calls, where there are none of their cases: those of browsers, and of ours if they are of this commit."""
     for found in json.loads(documented.read_text()) if documented.exists() else []:
+        if found["contender"] not in call.BROWSERS and found["commit"] != version:
+            continue
         kept = file_of(folder, *(found[key] for key in ("seconds", "path", "contender", "seed")))
         if not kept.exists():
             write_whole(kept, found)

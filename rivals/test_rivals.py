@@ -113,12 +113,16 @@ class Table(unittest.TestCase):
     def test_a_sitting_goes_on_from_the_documents_calls(self):
         with tempfile.TemporaryDirectory() as name:
             folder, documented = Path(name) / "rivals", Path(name) / "calls.json"
-            rivals.restore(folder, documented)
+            rivals.restore(folder, documented, "b")
             calls = [made("loss-0", "googcc", seed, seconds=40) for seed in (1, 2)]
+            calls += [made("loss-0", "lastmile", seed, seconds=40, commit=commit) for seed, commit in ((1, "a"), (2, "b"))]
             documented.write_text(json.dumps(calls))
             own = rivals.file_of(folder, 40, "loss-0", "googcc", 2)
             rivals.write_whole(own, {"seed": 2})
-            rivals.restore(folder, documented)
+            rivals.restore(folder, documented, "b")
+            # Ours of another commit are not those of this program.
+            self.assertFalse(rivals.file_of(folder, 40, "loss-0", "lastmile", 1).exists())
+            self.assertTrue(rivals.file_of(folder, 40, "loss-0", "lastmile", 2).exists())
             kept = [json.loads(rivals.file_of(folder, 40, "loss-0", "googcc", seed).read_text()) for seed in (1, 2)]
             self.assertEqual(kept, [calls[0], {"seed": 2}])
 
