@@ -35,6 +35,8 @@ pub enum Cell {
     },
     /// A number without an interval: one that no chance has a part in.
     Exact(Option<f64>, Option<f64>),
+    /// A count.
+    Count(usize),
 }
 
 impl From<&str> for Cell {
@@ -266,6 +268,7 @@ impl Cell {
                     + &paper.map_or_else(String::new, |paper| format!(" ({paper})"))
             }
             Cell::Exact(ours, paper) => of(*ours, None, *paper),
+            Cell::Count(count) => count.to_string(),
         }
     }
 
@@ -294,6 +297,9 @@ impl Cell {
                 if paper.is_some() {
                     add("_paper", *paper);
                 }
+            }
+            Cell::Count(count) => {
+                row.insert(column.to_owned(), json!(count));
             }
             Cell::Exact(ours, paper) => {
                 add("", *ours);

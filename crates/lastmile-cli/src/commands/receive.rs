@@ -198,7 +198,7 @@ fn endpoint(
             }
             let error = written?;
             if output.extension().is_some_and(|extension| extension == "y4m") {
-                // Whole pictures stay; a device has nothing to cut.
+                // Whole pictures stay.
                 let _ = lastmile_net::media::trim(&output);
             }
             Some(crate::shell::replace::incomplete(&output, &error.into()))

@@ -35,13 +35,14 @@ const MAX: Rate = Rate::ip(10_000_000);
 /// Send video to HOST, at the rate that a controller finds
 ///
 /// HOST runs `lastmile receive`, or another program that answers RTP with RTCP. The receiver's congestion control feedback (RFC 8888) sets
-/// the rate. Without any feedback the stream backs off, and ends after 15 s. SOURCE is real video, coded as H.264 (RFC 6184): `testsrc`, a
-/// moving test pattern, or a file in y4m, over and over; it is sent as SRTP (RFC 3711), with the key that `receive` prints. Without SOURCE
-/// frames have sizes and no content, and are plain RTP (RFC 3550).
+/// the rate. Without any feedback the stream backs off, and ends after 15 s. SOURCE is real video, coded as H.264 (RFC 6184): `testsrc` (a
+/// moving test pattern), FILE.y4m (repeated) or `-` (the y4m of another program as it comes, such as a camera's by ffmpeg); it is sent as SRTP
+/// (RFC 3711), with the key that `receive` prints. Without SOURCE frames have sizes and no content, and are plain RTP (RFC
+/// 3550).
 #[derive(clap::Args)]
 #[command(override_usage = "lastmile stream [OPTIONS] [SOURCE] <HOST>")]
 pub(crate) struct Args {
-    /// Real video, if it is to be sent: `testsrc` or FILE.y4m; then host name or address, with or without a port
+    /// Real video, if it is to be sent: `testsrc`, FILE.y4m or `-`; then host name or address, with or without a port
     #[arg(value_names = ["SOURCE", "HOST"], num_args = 1..=2, required = true)]
     places: Vec<String>,
     /// UDP port of `receive` on HOST [default: 5004]

@@ -1,6 +1,8 @@
 //! Real video: `lastmile stream SOURCE HOST` to `lastmile receive --output`, and what cannot be sent or written.
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -84,6 +86,38 @@ fn a_file_is_sent_over_and_over_and_kept_as_it_came() {
     assert!(code == Some(0) && text.contains("PSNR"), "{text}");
     // A sequence parameter set stands first.
     assert!(std::fs::read(&kept).unwrap().starts_with(&[0, 0, 0, 1, 0x67]));
+}
+
+/// A camera is another program, which ends after two seconds.
+#[test]
+fn pictures_of_another_program_are_sent_as_they_come_to_its_end() {
+    let scratch = Scratch::new("video-pipe");
+    let pipe = scratch.path("camera.y4m");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let camera = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let mut out = std::fs::File::options().write(true).open(pipe).unwrap();
+            out.write_all(b"YUV4MPEG2 W64 H48 F25:1\n").unwrap();
+            for number in 0..50_u8 {
+                out.write_all(b"FRAME\n").unwrap();
+                out.write_all(&[60 + 3 * number; 64 * 48 * 3 / 2]).unwrap();
+                std::thread::sleep(Duration::from_millis(40));
+            }
+        }
+    });
+    let receiver = Receiver::start(&["--once", "--output", &scratch.path("out.y4m")]);
+    let ended = receiver.stream(&pipe, &["--seconds", "20", "--rate", "1 Mbit/s", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    camera.join().unwrap();
+    let frames = ended.json()["frames"].as_u64().unwrap();
+    assert!((8..=60).contains(&frames) && ended.after.as_secs() < 12, "{ended:?}");
+    let (code, text) = receiver.ended();
+    assert_eq!(code, Some(0), "{text}");
+    // Nothing is on the standard input here.
+    stream("-", &[&closed_port()[..], "--plain"]).is_error(USAGE, &["standard input", "it is empty"]);
+    lastmile(&["receive", "--port", "0", "--reference", &pipe])
+        .is_error(USAGE, &["camera.y4m", "not of a pipe"]);
 }
 
 #[test]

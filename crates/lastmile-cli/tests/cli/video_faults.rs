@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::streams::Receiver;
 use super::video::number;
@@ -108,6 +108,48 @@ fn forged_and_replayed_packets_beside_srtp_are_dropped_and_told() {
     let came = count("acknowledged");
     assert!(code == Some(0) && again >= 2.0 * came && without >= 2.0 * came, "{told}");
     assert!(count("lost") < 0.02 * count("packets"), "{json:#}");
+}
+
+/// A NAT between both ends, which gives the sender another port after that time.
+fn rebinding(to: String, after: Duration) -> String {
+    let front = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = front.local_addr().unwrap().to_string();
+    let patience = Some(Duration::from_millis(1));
+    front.set_read_timeout(patience).unwrap();
+    std::thread::spawn(move || {
+        let (mut buffer, mut sender, began) = ([0; 2_000], None, Instant::now());
+        for until in [after, Duration::MAX] {
+            let back = UdpSocket::bind("127.0.0.1:0").unwrap();
+            back.connect(&to).and_then(|()| back.set_read_timeout(patience)).unwrap();
+            while began.elapsed() < until {
+                if let Ok((len, from)) = front.recv_from(&mut buffer) {
+                    sender = Some(from);
+                    let _ = back.send(&buffer[..len]);
+                }
+                if let (Ok(len), Some(sender)) = (back.recv(&mut buffer), sender) {
+                    let _ = front.send_to(&buffer[..len], sender);
+                }
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_stream_goes_on_from_another_address() {
+    let receiver = keyed(&closed_port(), &["--reference", "testsrc"]);
+    let address = rebinding(receiver.address.clone(), Duration::from_secs(2));
+    let ended = streaming(&address, "5").wait_with_output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert!(ended.status.success() && json["ended"] == "stop", "{json:#}");
+    let count = |key: &str| json[key].as_f64().unwrap();
+    assert!(count("acknowledged") > 0.95 * count("packets"), "{json:#}");
+    receiver.interrupt();
+    let (code, text) = receiver.ended();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown: Vec<_> = text.match_indices("video:").map(|(at, _)| number(&text[at..], "video:")).collect();
+    // Two sources to the receiver, and one film: all frames but those until the new source's key frame.
+    assert!(code == Some(0) && shown.len() == 2 && shown.iter().sum::<f64>() >= 135.0, "{text}");
 }
 
 #[test]

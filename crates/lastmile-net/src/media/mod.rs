@@ -4,6 +4,7 @@
 
 pub mod h264;
 mod ladder;
+mod live;
 mod pattern;
 pub mod quality;
 mod quantizer;
@@ -16,6 +17,7 @@ mod viewer;
 mod y4m;
 
 pub use ladder::Ladder;
+pub use live::{Live, pictures};
 pub use pattern::TestPattern;
 pub use scale::scaled;
 pub use screen::Reference;
@@ -53,6 +55,9 @@ pub enum MediaError {
     /// A y4m file is not one, or is damaged.
     #[error("the y4m file cannot be read: {0}")]
     File(String),
+    /// The program that makes the pictures has ended.
+    #[error("it has no more pictures")]
+    Ended,
     /// The file system refuses.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -126,10 +131,10 @@ pub trait Pictures: Send {
     /// Pictures in a second.
     fn frame_rate(&self) -> f64;
 
-    /// The picture of that number, from 0 on. Those of a file begin anew after the last.
+    /// The picture of that number, from 0 on; numbers grow by one. Those of a file begin anew after the last, and of a live source the newest counts.
     ///
     /// # Errors
-    /// The file is damaged there, or cannot be read.
+    /// The file is damaged there, or cannot be read. [`MediaError::Ended`] where a live source has no more.
     fn picture(&mut self, number: u64) -> Result<&Picture, MediaError>;
 }
 

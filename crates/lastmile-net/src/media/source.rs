@@ -72,6 +72,7 @@ pub struct VideoSource {
     ladder: Option<Ladder>,
     coding: SharedCoding,
     error: SourceError,
+    ended: bool,
 }
 
 impl std::fmt::Debug for VideoSource {
@@ -115,6 +116,7 @@ impl VideoSource {
             ladder: None,
             coding: SharedCoding::default(),
             error: SourceError::default(),
+            ended: false,
         };
         Ok((source, first))
     }
@@ -172,10 +174,14 @@ impl FrameSource for VideoSource {
         if !self.error.is_set() {
             match self.coded(target) {
                 Ok(unit) => self.payloads = packetize(&unit, self.payload),
+                Err(MediaError::Ended) => self.ended = true,
                 Err(error) => {
                     *self.error.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
             }
+        }
+        if self.ended {
+            return Frame { size: Bytes::ZERO, next: self.next() };
         }
         let content = self.payloads.iter().map(|payload| payload.len() as u64).sum::<u64>();
         let size = content + self.headers * self.payloads.len() as u64;
@@ -212,6 +218,10 @@ impl FrameSource for VideoSource {
 
     fn took(&self) -> Span {
         if self.untimed { Span::ZERO } else { self.took }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended
     }
 
     fn resize(&mut self, packet_size: Bytes) {

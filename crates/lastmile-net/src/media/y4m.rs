@@ -1,4 +1,4 @@
-//! Files of uncompressed pictures (YUV4MPEG2), read and written.
+//! Files and streams of uncompressed pictures (YUV4MPEG2), read and written.
 //!
 //! The package `y4m` overflows on sizes that no file has, and cannot tell a file that is cut within a picture from one that ends.
 
@@ -17,9 +17,10 @@ const MAX_LINE: u64 = 1_024;
 #[derive(Debug)]
 pub struct Y4mReader<R = BufReader<File>> {
     input: R,
-    picture: Picture,
-    frame_rate: f64,
-    /// Where the first picture begins.
+    /// The picture that was read last.
+    pub(super) picture: Picture,
+    pub(super) frame_rate: f64,
+    /// Bytes before the first picture.
     begin: u64,
     /// The number of the picture that is read next, and how many there are once that is known.
     next: u64,
@@ -36,11 +37,14 @@ impl Y4mReader {
     }
 }
 
-/// Cuts a file that [`Y4mWriter`] could not write to its end behind its last whole picture.
+/// Cuts a file that [`Y4mWriter`] could not write to its end behind its last whole picture. A pipe or a device has nothing to cut.
 ///
 /// # Errors
 /// It is no y4m file, or cannot be changed.
 pub fn trim(path: &Path) -> Result<(), MediaError> {
+    if !path.metadata()?.is_file() {
+        return Ok(());
+    }
     let Y4mReader { picture, begin, .. } = Y4mReader::open(path)?;
     let file = File::options().write(true).open(path)?;
     let size = (FRAME.len() + 1 + picture.samples.len()) as u64;
@@ -52,8 +56,8 @@ fn bad(why: impl Into<String>) -> MediaError {
     MediaError::File(why.into())
 }
 
-/// A line without its end; `None` at the end of the file.
-fn line(input: &mut impl BufRead) -> Result<Option<String>, MediaError> {
+/// A line without its newline, and its length with it; `None` at the end of the file.
+fn line(input: &mut impl BufRead) -> Result<Option<(String, u64)>, MediaError> {
     let mut bytes = Vec::new();
     if input.take(MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
@@ -61,16 +65,16 @@ fn line(input: &mut impl BufRead) -> Result<Option<String>, MediaError> {
     if bytes.pop() != Some(b'\n') {
         return Err(bad("a header has no end"));
     }
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), bytes.len() as u64 + 1)))
 }
 
-impl<R: BufRead + Seek> Y4mReader<R> {
+impl<R: BufRead> Y4mReader<R> {
     /// Reads the header.
     ///
     /// # Errors
     /// It is no y4m file, or has pictures that cannot be sent.
     pub fn new(mut input: R) -> Result<Y4mReader<R>, MediaError> {
-        let header = line(&mut input)?.ok_or_else(|| bad("it is empty"))?;
+        let (header, begin) = line(&mut input)?.ok_or_else(|| bad("it is empty"))?;
         let mut words = header.split(' ');
         if words.next() != Some(MAGIC) {
             return Err(bad(format!("it does not begin with {MAGIC}")));
@@ -99,13 +103,12 @@ impl<R: BufRead + Seek> Y4mReader<R> {
             }
         }
         let picture = Picture::new(width, height)?;
-        let begin = input.stream_position()?;
         Ok(Y4mReader { input, picture, frame_rate, begin, next: 0, count: None })
     }
 
     /// Reads one more picture. False at the end of the file.
-    fn read(&mut self) -> Result<bool, MediaError> {
-        let Some(header) = line(&mut self.input)? else { return Ok(false) };
+    pub(super) fn read(&mut self) -> Result<bool, MediaError> {
+        let Some((header, _)) = line(&mut self.input)? else { return Ok(false) };
         if header != FRAME && !header.starts_with("FRAME ") {
             return Err(bad(format!("picture {} does not begin with {FRAME}", self.next)));
         }

@@ -87,8 +87,8 @@ impl EcnProbeConfig {
 
 /// Packets of the burst with which the search begins.
 const BURST: usize = 60;
-/// The search ends at so many times its first rate, or (our own) beyond that with a train that arrives slower than it left, since a burst that was
-/// held up shows too low a rate: the path would have no queue that marks.
+/// The search ends without a mark at so many times its first rate. Our own: it goes on while trains arrive as fast as they left, since a burst
+/// that was held up shows too low a rate.
 const MOST: f64 = 4.0;
 /// Trains in a row that may tell nothing.
 const ATTEMPTS: u32 = 5;
@@ -124,7 +124,7 @@ pub struct EcnProbe {
     guard: Guard,
     /// Rate of the next train, x(t) in bit/s; none before the first burst.
     rate: Option<f64>,
-    /// Highest rate that is tried.
+    /// Rate at which the search may end without a mark.
     most: f64,
     bracket: Bracket,
     rounds: u32,

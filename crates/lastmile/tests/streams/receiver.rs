@@ -183,6 +183,24 @@ fn a_silent_source_leaves_after_ten_seconds() {
     assert!(heard.decisions.iter().any(left));
 }
 
+#[test]
+fn a_source_that_goes_on_from_another_address_has_moved() {
+    let (sender, _) = ends();
+    let moved = SocketAddr::new(sender.ip(), sender.port() + 1);
+    let mut heard = Heard::new();
+    (0..100).for_each(|sequence| heard.media(at(10 * i64::from(sequence)), sequence));
+    for sequence in 100..1_500_u16 {
+        heard.hears(at(10 * i64::from(sequence)), rtp(moved, sequence, 400, Ecn::Ect0));
+    }
+    heard.input(at(40_000), Input::Wake);
+    let left = heard.decisions.iter().filter_map(|decision| match decision {
+        Decision::SourceLeft { peer, why, .. } => Some((*peer, *why)),
+        _ => None,
+    });
+    let left: Vec<_> = left.collect();
+    assert_eq!(left, [(sender, Left::Moved), (moved, Left::Silent)]);
+}
+
 /// Of a receiver that leaves all sources that it knows are told.
 #[test]
 fn a_receiver_that_is_interrupted_says_goodbye() {

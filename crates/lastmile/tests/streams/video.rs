@@ -18,6 +18,8 @@ pub(super) struct Seen {
     keys: u64,
     pub(super) shown: Vec<(Time, PlayedFrame)>,
     left: u64,
+    /// Frames that its source has, where it has an end.
+    most: Option<usize>,
 }
 
 pub(super) type Shared = Arc<Mutex<Seen>>;
@@ -31,6 +33,7 @@ struct Coded {
     key: bool,
     payloads: Vec<Vec<u8>>,
     took: Span,
+    ended: bool,
 }
 
 const TOOK: Span = Span::from_millis(2);
@@ -40,13 +43,18 @@ const FRAME: Span = Span::from_millis(40);
 pub(super) fn coding(config: SenderConfig, seen: &Shared, factor: f64, took: Span) -> Sender {
     let setting = config.source_setting();
     let payload = (setting.packet_size.0 - setting.headers.0) as usize;
-    let source = Coded { seen: Arc::clone(seen), payload, factor, key: true, payloads: Vec::new(), took };
+    let (seen, payloads) = (Arc::clone(seen), Vec::new());
+    let source = Coded { seen, payload, factor, key: true, payloads, took, ended: false };
     Sender::sourced(config, Box::new(source)).unwrap()
 }
 
 impl FrameSource for Coded {
     fn frame(&mut self, _: Time, target: Rate, _: Bytes) -> Frame {
         let mut seen = self.seen.lock().unwrap();
+        self.ended = seen.most == Some(seen.made.len());
+        if self.ended {
+            return Frame { size: Bytes(0), next: FRAME };
+        }
         let (number, bytes) = (seen.made.len(), target.bytes_in(FRAME).0 as f64 * self.factor);
         let size = (bytes / 2.0) as usize * if self.key { 3 } else { 1 };
         let kind = if std::mem::take(&mut self.key) { 0x65 } else { 0x41 };
@@ -78,6 +86,9 @@ impl FrameSource for Coded {
     }
     fn took(&self) -> Span {
         self.took
+    }
+    fn has_ended(&self) -> bool {
+        self.ended
     }
 }
 
@@ -143,6 +154,24 @@ fn every_frame_is_shown_whole_and_in_time() {
         assert!(viewed.damaged + viewed.lost <= 1, "{name}: {viewed:?}");
         assert_eq!((viewed.key_frames_asked, seen.keys), (0, 0), "{name}");
         assert_eq!((came.received.lost, seen.left), (0, 1), "{name}");
+    }
+}
+
+#[test]
+fn a_source_that_has_no_more_frames_ends_its_stream() {
+    for config in [config_of(5), controlled("vtp")] {
+        let seen = Arc::new(Mutex::new(Seen { most: Some(20), ..Seen::default() }));
+        let sender = coding(config, &seen, 1.0, TOOK);
+        let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
+        let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
+        let came = between(&CLEAN, sender, receiver);
+        let ended = came.decisions.iter().find_map(|what| match what {
+            Decision::MediaEnded { why, sent } => Some((*why, sent.frames)),
+            _ => None,
+        });
+        assert_eq!(ended, Some((End::Stop, 20)));
+        // The last frames waited for the pacer: they came before the goodbye.
+        assert_eq!(seen.lock().unwrap().shown.len(), 20);
     }
 }
 

@@ -155,7 +155,7 @@ impl Receiving {
 
     /// Sources that have left, at most [`MAX_ROWS`].
     pub(crate) fn streams(&self) -> usize {
-        self.left.len()
+        self.left.iter().filter(|(.., why, _, _)| *why != Left::Moved).count()
     }
 
     /// The first source that fell silent without a goodbye.
@@ -173,6 +173,7 @@ impl Receiving {
             let ended = match why {
                 Left::Goodbye => "ended by its sender",
                 Left::Silent => "silent for 10 s",
+                Left::Moved => "moved to another address",
                 Left::Displaced => "made room for another",
                 _ => "ended here",
             };

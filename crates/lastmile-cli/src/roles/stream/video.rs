@@ -20,13 +20,19 @@ pub(crate) fn refused(what: &str) -> anyhow::Error {
 pub(crate) enum VideoName {
     /// The moving test pattern.
     TestPattern,
-    /// A file in y4m.
+    /// A file in y4m, or a named pipe.
     File(PathBuf),
+    /// The y4m on the standard input.
+    Input,
 }
 
 impl From<&str> for VideoName {
     fn from(text: &str) -> VideoName {
-        if text == "testsrc" { VideoName::TestPattern } else { VideoName::File(text.into()) }
+        match text {
+            "testsrc" => VideoName::TestPattern,
+            "-" => VideoName::Input,
+            file => VideoName::File(file.into()),
+        }
     }
 }
 
@@ -53,7 +59,8 @@ pub(crate) use with_video::*;
 #[cfg(feature = "video")]
 mod with_video {
     use std::fs::File;
-    use std::io::{BufWriter, Write};
+    use std::io::{BufWriter, Write, stdin};
+    use std::os::fd::AsFd;
     use std::path::Path;
 
     use lastmile::endpoint::stream::{SenderConfig, SenderRate};
@@ -71,24 +78,31 @@ mod with_video {
     /// Size and frame rate of the test pattern, unless others are asked for.
     const USUAL: (Size, f64) = (Size { width: 640, height: 480 }, 30.0);
 
+    fn blame(error: MediaError, what: &Path) -> anyhow::Error {
+        Exit::Usage.blame(anyhow!("{}: {error}", what.display()))
+    }
+
     /// Pictures of a source, and the size in which they are sent.
     pub(crate) fn pictures(
         name: &VideoName,
         size: Option<Size>,
         frame_rate: Option<f64>,
     ) -> anyhow::Result<(Box<dyn Pictures>, Size)> {
-        let blame = |error: MediaError, what: &str| Exit::Usage.blame(anyhow!("{what}: {error}"));
         match name {
             VideoName::TestPattern => {
                 let (size, rate) = (size.unwrap_or(USUAL.0), frame_rate.unwrap_or(USUAL.1));
                 let pattern = TestPattern::new(size.width, size.height, rate);
-                Ok((Box::new(pattern.map_err(|error| blame(error, "--size"))?), size))
+                Ok((Box::new(pattern.map_err(|error| blame(error, Path::new("--size")))?), size))
             }
-            VideoName::File(file) => {
-                let what = file.display().to_string();
-                let reader = Y4mReader::open(file).map_err(|error| blame(error, &what))?;
-                let (width, height) = reader.size();
-                Ok((Box::new(reader), size.unwrap_or(Size { width, height })))
+            VideoName::File(_) | VideoName::Input => {
+                let (opened, what) = match name {
+                    VideoName::File(file) => (File::open(file), file.as_path()),
+                    _ => (stdin().as_fd().try_clone_to_owned().map(File::from), Path::new("standard input")),
+                };
+                let pictures = opened.map_err(MediaError::from).and_then(lastmile_net::media::pictures);
+                let pictures = pictures.map_err(|error| blame(error, what))?;
+                let (width, height) = pictures.size();
+                Ok((pictures, size.unwrap_or(Size { width, height })))
             }
         }
     }
@@ -132,15 +146,24 @@ mod with_video {
             Some(VideoName::TestPattern) => {
                 (Some(Reference::TestPattern(None)), frame_rate.unwrap_or(USUAL.1))
             }
-            Some(file) => {
-                let (pictures, _) = pictures(file, None, None)?;
+            Some(VideoName::Input) => return Err(not_compared(Path::new("-"))),
+            Some(VideoName::File(file)) => {
+                if file.metadata().is_ok_and(|about| !about.is_file()) {
+                    return Err(not_compared(file));
+                }
+                let pictures = Y4mReader::open(file).map_err(|error| blame(error, file))?;
                 let rate = frame_rate.unwrap_or(pictures.frame_rate());
-                (Some(Reference::Pictures(pictures)), rate)
+                (Some(Reference::Pictures(Box::new(pictures))), rate)
             }
         };
         let output = output.map(|file| created(file, rate)).transpose()?;
         let decoder = H264Decoder::new().map_err(|error| Exit::Machine.blame(error))?;
         Ok(Viewer::new(Box::new(decoder), output, reference, rate))
+    }
+
+    fn not_compared(reference: &Path) -> anyhow::Error {
+        let why = "pictures are compared with those of a file, not of a pipe";
+        Exit::Usage.blame(anyhow!("--reference {}: {why}", reference.display()))
     }
 
     fn created(file: &Path, frame_rate: f64) -> anyhow::Result<Output> {

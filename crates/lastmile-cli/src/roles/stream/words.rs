@@ -71,6 +71,7 @@ pub(super) fn told(what: &Decision) -> Told {
             let why = match why {
                 Left::Goodbye => "said goodbye",
                 Left::Silent => "is silent",
+                Left::Moved => "moved to another address",
                 Left::Displaced => "made room for another",
                 _ => "is no longer listened to",
             };

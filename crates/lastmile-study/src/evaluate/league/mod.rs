@@ -84,6 +84,10 @@ impl League {
             return Err(Error::Input("--brief has no case of these suites".to_owned()));
         }
         let contenders = contenders(request.controllers.as_deref(), &request.guests)?;
+        if contenders.contains(&Contender::Tcp) {
+            let why = "it sends no frames, whose delay ranks here; `evaluate --scenario` takes it";
+            return Err(Error::Input(format!("--controllers: tcp has no place in the league: {why}")));
+        }
         let (alone, beside) = if request.brief { BRIEF_RUNS } else { RUNS };
         let mut entries = Vec::new();
         for case in &cases {
@@ -378,9 +382,7 @@ fn standings(contenders: &[String], rows: &[&Row]) -> Table {
     let mut table = Table::new(&STANDINGS);
     for controller in contenders {
         let own: Vec<&&Row> = rows.iter().filter(|row| row.controller == *controller).collect();
-        let count = |is: &dyn Fn(&Row) -> bool| {
-            Cell::Exact(Some(own.iter().filter(|row| is(row)).count() as f64), None)
-        };
+        let count = |is: &dyn Fn(&Row) -> bool| Cell::Count(own.iter().filter(|row| is(row)).count());
         let values = |of: fn(&Row) -> Option<Mean>| -> Vec<f64> {
             own.iter().filter_map(|row| of(row)).map(|mean| mean.mean).collect()
         };
@@ -439,6 +441,8 @@ mod tests {
             League::new(&Request { suites, ..Request::default() }).err().unwrap().to_string()
         };
         assert!(refused(&["losses"]).starts_with("--suite losses: no such suite; known: rmcat, aqm"));
+        let tcp = Request { controllers: Some("lastmile,tcp".to_owned()), ..Request::default() };
+        assert!(League::new(&tcp).err().unwrap().to_string().contains("tcp has no place in the league"));
     }
 
     #[test]

@@ -52,9 +52,9 @@ pub(super) fn departures() -> Table {
         let close = gaps.iter().filter(|gap| **gap < 0.1 * median.unwrap_or(0.0)).count();
         table.row([
             Cell::from(name),
-            Cell::Exact(Some(shown.len() as f64), None),
+            Cell::Count(shown.len()),
             Cell::Exact(median, None),
-            Cell::Exact(Some(close as f64), None),
+            Cell::Count(close),
         ]);
         let first = shown.first().copied().unwrap_or(0.0);
         let point = |(k, at): (usize, &f64)| (at - first, Mean::exactly(k as f64));

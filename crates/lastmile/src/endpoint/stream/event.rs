@@ -230,7 +230,7 @@ pub enum Decision {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum End {
-    /// It was to send until then.
+    /// It was to send until then, or its source has no more frames.
     Stop,
     /// No feedback came for too long: nobody may be there, or the path carries nothing.
     NoFeedback,
@@ -261,6 +261,8 @@ pub enum Left {
     Goodbye,
     /// Nothing came for too long.
     Silent,
+    /// The same, and packets of its SSRC come from another address: a NAT gave it another port, say.
+    Moved,
     /// Another source took its place.
     Displaced,
     /// The receiver's user ended the run.

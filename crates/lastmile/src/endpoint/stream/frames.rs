@@ -149,6 +149,11 @@ impl Frames {
         self.source.is_coded()
     }
 
+    /// True if no more frames will come.
+    pub(super) fn has_ended(&self) -> bool {
+        self.source.has_ended()
+    }
+
     /// Counts a frame against the least target of the time within which a source answers, over a second or so.
     fn count(&mut self, target: Rate, size: Bytes, time: Span) {
         let (at, keeps) = (self.next, 1.0 - (time.as_secs_f64() / LATELY.as_secs_f64()).min(1.0));

@@ -24,6 +24,8 @@ const ANSWERED: usize = 60;
 const HURRY: f64 = 2.0;
 /// Packets are handed to the driver so long before they leave, where lost ones are sent again: those do not wait behind a whole frame.
 const AHEAD: Span = Span::from_millis(5);
+/// After the last frame of a source those that wait leave within so long.
+const MOST_WAIT: Span = Span::from_millis(500);
 /// Packets of a train that a controller asks for: more are not sent.
 const MAX_TRAIN: u16 = 16;
 /// The longest time that their gaps may take: media waits behind a train.
@@ -95,6 +97,11 @@ impl Sender {
             None => planned,
         };
         let taken = self.frames.make(target, wait, smallest, whole);
+        if self.frames.has_ended() {
+            // Frames that wait leave before the goodbye.
+            self.release(now, now + MOST_WAIT);
+            return self.end(now, End::Stop);
+        }
         self.sent.frames += 1;
         self.sent.frames_dropped += u64::from(!taken);
         let next = self.frames.next;

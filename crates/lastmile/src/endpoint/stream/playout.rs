@@ -3,9 +3,7 @@
 //! The delay is that of R. Ramjee, J. Kurose, D. Towsley, H. Schulzrinne, "Adaptive playout mechanisms for packetized audio applications in
 //! wide-area networks", INFOCOM 1994, algorithm 1: the mean of transit times plus four times their mean deviation. Both have RFC 3550's
 //! gain of 1/16, since a video has 30 frames in a second and no pauses to change the delay in; so the delay follows a clock that drifts too.
-//! A frame that came later than the delay lengthens it to its own at once, for the like of algorithm 4's spikes, and is shown at once. It is late
-//! only beyond the longest delay, or once the frame behind it is due too.
-//! The deviation's part is 10 to 150 ms: where frames are alike in size, a larger one would be late for a millisecond or two that nobody sees.
+//! A late frame raises the delay to its own at once, a simple form of algorithm 4's spikes.
 
 use std::collections::VecDeque;
 
@@ -13,7 +11,8 @@ use super::CLOCK_RATE;
 use crate::time::{Span, Time};
 use crate::wire::h264::{AccessUnit, Depacketizer};
 
-/// Least and most that a frame waits, beyond the mean transit time.
+/// Least and most that a frame waits, beyond the mean transit time. Where frames are alike in size, a larger one would be late for a millisecond
+/// or two that nobody sees.
 const MIN_DELAY: Span = Span::from_millis(10);
 const MAX_DELAY: Span = Span::from_millis(150);
 /// Deviation before any was measured: a delay of 20 ms.

@@ -316,7 +316,8 @@ impl Receiver {
         for place in (0..self.sources.len()).rev() {
             let source = &mut self.sources[place];
             if now >= source.last_heard + LEASE {
-                self.leave(now, place, Left::Silent);
+                let why = if self.goes_on(place) { Left::Moved } else { Left::Silent };
+                self.leave(now, place, why);
                 continue;
             }
             self.play(now, place);

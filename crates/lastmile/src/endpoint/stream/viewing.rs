@@ -50,8 +50,18 @@ impl Receiver {
         self.out.push_back(Output::Event(Decision::FramesViewed { peer, ssrc, viewed }));
     }
 
-    /// Gives out the frames of a source that leaves, and tells how they fared.
+    /// True if the same source comes from another address too.
+    pub(super) fn goes_on(&self, place: usize) -> bool {
+        let Source { peer, ssrc, last_heard, .. } = self.sources[place];
+        let same = |other: &Source| other.known && other.ssrc == ssrc && other.peer != peer;
+        self.sources.iter().any(|other| same(other) && other.last_heard > last_heard)
+    }
+
+    /// Gives out the frames of a source that leaves, and tells how they fared. Where it goes on, they are older than those on the screen.
     pub(super) fn drain(&mut self, now: Time, place: usize) {
+        if self.goes_on(place) {
+            return self.tell_viewed(place);
+        }
         if let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] {
             while let Some(frame) = playout.drain(now) {
                 show(&mut self.viewer, now, *ssrc, &frame);

@@ -71,6 +71,11 @@ pub trait FrameSource: Debug + Send {
         Vec::new()
     }
 
+    /// True once it had no more: the frame that was asked for last is none, and its stream ends.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// The time that it took to make that frame, which leaves so much later.
     fn took(&self) -> Span {
         Span::ZERO
