@@ -25,6 +25,10 @@ pub(super) fn initial_rate(mss: f64, rtt: f64) -> f64 {
     initial_window(mss) / rtt.max(1e-3)
 }
 
+/// Feedback that is further apart than two round-trip times may come so many seconds late: its sender is a program that decodes video, say, and
+/// four round-trip times of a local network are a few milliseconds.
+const SLACK_S: f64 = 0.1;
+
 /// Novelty of a packet's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum News {
@@ -226,11 +230,13 @@ impl Flow {
     }
 
     /// Starts the no-feedback timer anew, when feedback tells of arrivals: four round-trip times or the time of two packets at that rate, and
-    /// by what feedback is further apart.
+    /// by what feedback is further apart. On a short path it has [`SLACK_S`] at least.
     pub fn restart(&mut self, rtt: Option<f64>, bytes_per_second: f64) {
         let rtt = rtt.unwrap_or(0.5);
         let packets = 2.0 * self.packet_size() / bytes_per_second;
-        let seconds = (4.0 * rtt).max(packets) + self.spacing.beyond(rtt);
+        let beyond = self.spacing.beyond(rtt);
+        let slack = if beyond > rtt { rtt + beyond + SLACK_S } else { 0.0 };
+        let seconds = ((4.0 * rtt).max(packets) + beyond).max(slack);
         self.no_feedback_at = Some(self.now + Span::from_secs_f64(seconds.clamp(0.001, 86_400.0)));
     }
 
@@ -295,6 +301,21 @@ mod tests {
         let news = [4, 4, 2, 5].map(|id| flow.on_report(&packet(id, 1200)));
         assert_eq!(news, [News::New, News::Old, News::Old, News::NeverSent]);
         assert_eq!(flow.packet_size(), 600.0);
+    }
+
+    #[test]
+    fn feedback_of_a_short_path_may_be_late_by_what_a_program_takes() {
+        let waits = |rtt: f64, every: u64| {
+            let mut flow = Flow::new(&Setting::default());
+            (0..=400).for_each(|k| flow.on_feedback(at(every * k)));
+            flow.restart(Some(rtt), 1e9);
+            (flow.poll_timeout().unwrap() - at(400 * every)).as_secs_f64() * 1e3
+        };
+        // Each 50 ms at 2 ms; four round-trip times and what feedback is further apart at 40 ms; feedback once in a round-trip time.
+        assert_eq!(
+            [waits(0.002, 50), waits(0.04, 50), waits(0.02, 20)].map(f64::round),
+            [150.0, 170.0, 80.0]
+        );
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn a_receiver_that_was_away_is_met_as_at_the_start() {
         told.now += Span::from_millis(400);
         (silent, told)
     };
-    let (silent, told) = away(300);
+    let (silent, told) = away(450);
     assert_eq!((told.phase(), told.controller.rate), ("resume", silent));
     assert!(silent < 250e3 && told.controller.output().window.is_none(), "{silent}");
     let (silent, mut told) = away(12_000);
