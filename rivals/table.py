@@ -79,16 +79,17 @@ def bars(calls, paths, ours="lastmile", theirs="googcc"):
         if not a or not b:
             continue
         both.append(path)
-        signs, words = [], []
+        signs, words, clear = [], [], False
         for key, unit, digits in (("frozen_s", "s frozen", 2), ("p95_ms", "ms of P95 latency", 0)):
             off, half = difference([call[key] for call in a], [call[key] for call in b])
             sure = not math.isnan(half) and abs(off) > half
             signs.append((off > 0) - (off < 0))
+            clear |= sure and off < 0
             words.append(f"{off:+.{digits}f}{'' if math.isnan(half) else f' ±{half:.{digits}f}'} {unit}{'' if sure else ' (not clear)'}")
         if all(sign > 0 for sign in signs):
             worse.append(path)
         if any(sign < 0 for sign in signs):
-            better.append(path)
+            better.append((path, clear))
         lines.append(f"- {path}: {', '.join(words)}")
     if not both:
         return [f"No path has calls of both {ours} and {theirs} that count."]
@@ -97,7 +98,7 @@ def bars(calls, paths, ours="lastmile", theirs="googcc"):
         lines.append(f"- {'met' if met else 'NOT met'}: {text}")
     lines += ["", "Bars:"]
     verdict(not worse, f"worse than {theirs} in both frozen seconds and P95 latency in no row: {len(worse)} of {len(both)}{' (' + ', '.join(worse) + ')' if worse else ''}")
-    verdict(2 * len(better) >= len(both), f"better in one of them in half of the rows: {len(better)} of {len(both)}")
+    verdict(2 * len(better) >= len(both), f"better in one of them in half of the rows: {len(better)} of {len(both)}, clearly in {sum(clear for _, clear in better)}")
     lossy = [path for path in ("loss-2", "loss-5", "bursts") if path in both]
     if lossy:
         rates = {path: [mean(call["frame_rate"] for call in cases[path, who]) for who in (ours, theirs)] for path in lossy}

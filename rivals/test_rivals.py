@@ -106,7 +106,7 @@ class Table(unittest.TestCase):
                  for seed in (1, 2)]
         text = "\n".join(table.bars(calls, rivals.PATHS))
         self.assertIn("NOT met: worse than googcc in both frozen seconds and P95 latency in no row: 1 of 2 (loss-2)", text)
-        self.assertIn("met: better in one of them in half of the rows: 1 of 2", text)
+        self.assertIn("met: better in one of them in half of the rows: 1 of 2, clearly in ", text)
         self.assertIn("NOT met: a higher frame rate under wireless loss: loss-2 28.0 and 29.0", text)
         self.assertIn("met: a mean queue below 25 ms at 0 % of loss: 10.0 ms", text)
 

@@ -26,9 +26,10 @@ type Came = (f64, f64, bool);
 struct Clock(Arc<Mutex<Vec<Came>>>);
 
 impl FrameSink for Clock {
-    fn frame(&mut self, now: Time, _: u32, frame: &PlayedFrame) {
+    fn frame(&mut self, now: Time, _: u32, frame: &PlayedFrame) -> bool {
         let source = f64::from(frame.unit.timestamp) / f64::from(CLOCK_RATE);
         self.0.lock().unwrap().push((source, (now - Time::ZERO).as_secs_f64(), frame.late));
+        true
     }
     fn left(&mut self, _: u32) {}
 }

@@ -257,11 +257,17 @@ fn frame_rate(args: &Args, video: Option<&Prepared>) -> f64 {
     args.frame_rate.or(own).unwrap_or(30.0)
 }
 
-/// Tells the error of the source of real video, once it failed.
-type Failed = Box<dyn Fn() -> Option<anyhow::Error>>;
+/// The words of a source of real video.
+#[derive(Default)]
+struct Words {
+    /// Its error, once it failed.
+    failed: Option<Box<dyn Fn() -> Option<anyhow::Error>>>,
+    /// A note at the end.
+    told: Option<Box<dyn Fn() -> Option<String>>>,
+}
 
-/// A sender with its header, and its source's error.
-type Made = (Header, AnyEndpoint, Failed);
+/// A sender with its header, and its source's words.
+type Made = (Header, AnyEndpoint, Words);
 
 /// The sender of real video.
 #[cfg(feature = "video")]
@@ -281,10 +287,16 @@ fn video_endpoint(
             Ok(std::io::Write::write_all(out, text.as_bytes())?)
         })?;
     }
-    let (error, name) = (source.error(), args.places[0].clone());
+    let (error, coding, name) = (source.error(), source.coding(), args.places[0].clone());
     let (header, endpoint) = stream::video_sender(config, Box::new(source))?;
     let failed = move || error.take().map(|error| Exit::Usage.blame(anyhow!("{name}: {error}")));
-    Ok((header, endpoint, Box::new(failed)))
+    let told = move || {
+        let lastmile_net::media::Coding { pictures, left_out, .. } = coding.get();
+        let text =
+            "pictures came too soon and were left out: ffmpeg's -re has those of a film come in their time";
+        (left_out > pictures).then(|| format!("{left_out} of {} {text}", left_out + pictures))
+    };
+    Ok((header, endpoint, Words { failed: Some(Box::new(failed)), told: Some(Box::new(told)) }))
 }
 
 #[cfg(not(feature = "video"))]
@@ -303,7 +315,7 @@ fn endpoint(
         return video_endpoint(args, config, video, key);
     }
     let (header, endpoint) = stream::sender(config)?;
-    Ok((header, endpoint, Box::new(|| None)))
+    Ok((header, endpoint, Words::default()))
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
@@ -312,13 +324,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let (video, host) = args.places()?;
     let key = args.security.of_sender(video.is_some(), args.sdp.is_some())?;
     args.check_size(key.as_ref())?;
-    let video = video.map(|video| prepare(&args, &video)).transpose()?;
     let peer = resolve_at(host, args.port, MEDIA_PORT, args.socket.bind)?;
     if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
         return Err(Exit::Usage.blame(anyhow!(
             "{peer} is a group of hosts: a stream goes to one receiver, whose feedback it follows"
         )));
     }
+    // A pipe may take its time.
+    let video = video.map(|video| prepare(&args, &video)).transpose()?;
     let socket = args.socket.open(any(peer.ip()), 0)?;
     let mut driver = args.socket.driver(vec![socket])?;
     let (ssrc, seed) = random_numbers()?;
@@ -354,7 +367,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let mut sending = Sending::new(&config);
     sending.srtp = key.as_ref().map(|key| key.suite().name());
-    let (header, endpoint, failed) = endpoint(&args, config, video, key.clone())?;
+    let (header, endpoint, words) = endpoint(&args, config, video, key.clone())?;
     let dropped = key.map(|key| guard(&mut driver, key, "answers")).transpose()?;
     let mut screen = Screen::new(args.json);
     let live = args.live.open(header, endpoint)?;
@@ -369,18 +382,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                 screen.show(&sending.screen());
             }
         }
-        fault = fault.take().or_else(&failed);
+        fault = fault.take().or_else(|| words.failed.as_ref()?());
         fault.is_some()
     })?;
     drop(screen);
-    if let Some(error) = fault {
-        return Err(error);
-    }
     let interrupted = signals::stopped();
     sending.dropped(dropped.as_ref().map(|dropped: &Dropped| dropped()));
     if args.json {
         crate::shell::json(&sending)?;
-    } else if let Some(why) = sending.failed() {
+    } else if let Some(why) = sending.failed().filter(|_| fault.is_none()) {
         // One line says it.
         let exit = if interrupted { Exit::Interrupted } else { Exit::Peer };
         written.as_ref().err().iter().for_each(|error| crate::shell::note(&error.to_string()));
@@ -389,6 +399,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         crate::shell::say(sending.lines().trim_end());
         sending.refused().into_iter().for_each(crate::shell::note);
         sending.miscounted().iter().chain(&sending.impossible()).for_each(|why| crate::shell::note(why));
+    }
+    words.told.and_then(|told| told()).iter().for_each(|text| crate::shell::note(text));
+    if let Some(error) = fault {
+        return Err(error);
     }
     written?;
     Ok(sending.exit(interrupted))

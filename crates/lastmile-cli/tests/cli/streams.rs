@@ -130,7 +130,7 @@ pub(super) fn stream(to: &str, options: &[&str]) -> Ended {
 
 const KEYS: &str = "peer control rate_bps target_bps sent_bps received_bps layer packets acknowledged unaccounted lost loss lost_congestion \
                     lost_wireless lost_late scheme_heeded marked frames frames_dropped frame_rate capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
-                    bytes media_bytes report_bytes bytes_received feedback_packets impossible_reports srtp unauthentic replayed ended refused";
+                    bytes media_bytes padding_bytes report_bytes bytes_received feedback_packets impossible_reports srtp unauthentic replayed ended refused";
 
 #[test]
 fn a_fixed_rate_arrives_and_both_ends_say_so() {

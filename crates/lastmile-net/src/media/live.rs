@@ -38,6 +38,7 @@ struct Newest {
 #[derive(Debug, Default)]
 struct Place {
     picture: Option<Picture>,
+    left_out: u64,
     ended: bool,
     /// The cause of the end, unless the program closed its pipe.
     error: Option<MediaError>,
@@ -66,7 +67,10 @@ impl Live {
                 let mut place = newest.place();
                 match read {
                     Ok(true) => match &mut place.picture {
-                        Some(picture) => std::mem::swap(picture, &mut reader.picture),
+                        Some(picture) => {
+                            std::mem::swap(picture, &mut reader.picture);
+                            place.left_out += 1;
+                        }
                         none => *none = Some(reader.picture.clone()),
                     },
                     ended => (place.ended, place.error) = (true, ended.err()),
@@ -95,6 +99,10 @@ impl Pictures for Live {
 
     fn frame_rate(&self) -> f64 {
         self.frame_rate
+    }
+
+    fn left_out(&self) -> u64 {
+        self.newest.place().left_out
     }
 
     fn picture(&mut self, number: u64) -> Result<&Picture, MediaError> {
@@ -152,8 +160,21 @@ mod tests {
         (0..5).for_each(|number| assert_eq!(live.picture(number).unwrap(), &pictures[0]));
         writer.write_all(&bytes[second..]).unwrap();
         assert_eq!(after(&mut live, &pictures[0]).unwrap(), pictures[1]);
+        assert_eq!(live.left_out(), 0);
         drop(writer);
         assert!(matches!(after(&mut live, &pictures[1]), Err(MediaError::Ended)));
+    }
+
+    #[test]
+    fn the_newest_picture_is_taken_and_those_before_are_counted() {
+        let (bytes, pictures) = originals(9);
+        let mut live = live(std::io::Cursor::new(bytes)).unwrap();
+        while !live.newest.place().ended {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let last = live.picture(0).unwrap().clone();
+        // The first may have been taken before the others came.
+        assert!(last == pictures[8] && (7..=8).contains(&live.left_out()), "{}", live.left_out());
     }
 
     #[test]

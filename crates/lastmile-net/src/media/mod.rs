@@ -136,6 +136,11 @@ pub trait Pictures: Send {
     /// # Errors
     /// The file is damaged there, or cannot be read. [`MediaError::Ended`] where a live source has no more.
     fn picture(&mut self, number: u64) -> Result<&Picture, MediaError>;
+
+    /// Pictures that came too soon, and were left out.
+    fn left_out(&self) -> u64 {
+        0
+    }
 }
 
 /// Pictures to access units.

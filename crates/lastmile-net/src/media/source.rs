@@ -40,6 +40,8 @@ pub struct Coding {
     pub took: Span,
     /// Pictures that took longer than the interval of one.
     pub slow: u64,
+    /// Pictures of a live source that came too soon, and were not coded.
+    pub left_out: u64,
 }
 
 /// Time that coding took, for the program that drives the stream.
@@ -181,6 +183,7 @@ impl FrameSource for VideoSource {
             }
         }
         if self.ended {
+            self.coding.0.lock().unwrap_or_else(PoisonError::into_inner).left_out = self.pictures.left_out();
             return Frame { size: Bytes::ZERO, next: self.next() };
         }
         let content = self.payloads.iter().map(|payload| payload.len() as u64).sum::<u64>();
@@ -193,6 +196,7 @@ impl FrameSource for VideoSource {
         let mut coding = self.coding.0.lock().unwrap_or_else(PoisonError::into_inner);
         (coding.pictures, coding.took) = (coding.pictures + 1, coding.took + self.took);
         coding.slow += u64::from(self.took > next);
+        coding.left_out = self.pictures.left_out();
         Frame { size: Bytes(size), next }
     }
 

@@ -35,10 +35,22 @@ pub struct Viewer {
     frame_rate: f64,
     /// The stream that it follows, and when its last frame was due.
     following: Option<(u32, Time)>,
-    /// Timestamp of the picture written last, and that picture; and when the first one was written, and how many were.
-    written: Option<(u32, Picture)>,
-    began: Option<(Time, i64)>,
+    /// Its next key frame is to come first.
+    waits: bool,
+    /// Its file so far.
+    written: Option<Written>,
     seen: SharedSeen,
+}
+
+/// Pictures of a stream in a file.
+struct Written {
+    /// When the first one was written.
+    began: Time,
+    count: i64,
+    /// The last one, its timestamp, and the ticks from the first one's to that.
+    last: Picture,
+    timestamp: u32,
+    ticks: i64,
 }
 
 impl Viewer {
@@ -51,7 +63,8 @@ impl Viewer {
     ) -> Viewer {
         let seen = SharedSeen::new(frame_rate);
         let comparing = reference.map(|reference| Comparing::new(reference, frame_rate, seen.clone()));
-        Viewer { decoder, output, comparing, frame_rate, following: None, written: None, began: None, seen }
+        let (following, waits, written) = (None, true, None);
+        Viewer { decoder, output, comparing, frame_rate, following, waits, written, seen }
     }
 
     /// Takes parameter sets that are known before the stream.
@@ -75,20 +88,27 @@ impl Viewer {
         (ticks.into() / f64::from(CLOCK_RATE) * self.frame_rate).round() as i64
     }
 
+    /// Writes a picture to its place in time, and the last one to those before that are empty. A place that is taken keeps its picture.
     fn write_picture(&mut self, now: Time, timestamp: u32, picture: &Picture) -> Result<(), MediaError> {
-        let places =
-            self.written.as_ref().map(|(before, _)| self.places(timestamp.wrapping_sub(*before) as i32));
+        let passed = self
+            .written
+            .as_ref()
+            .map_or(0, |written| written.ticks + i64::from(timestamp.wrapping_sub(written.timestamp) as i32));
+        let place = self.places(passed as f64);
         let Some(Output::Y4m(writer)) = &mut self.output else { return Ok(()) };
-        let (first, count) = self.began.get_or_insert((now, 0));
-        let room = ((now - *first).as_secs_f64() * self.frame_rate) as i64 + MAX_AHEAD - *count;
-        if let (Some((_, last)), Some(places)) = (&self.written, places) {
-            let repeats = (places - 1).min(room).max(0);
-            (0..repeats).try_for_each(|_| writer.write(last))?;
-            *count += repeats;
+        let (began, mut count) =
+            self.written.as_ref().map_or((now, 0), |written| (written.began, written.count));
+        let room = ((now - began).as_secs_f64() * self.frame_rate) as i64 + MAX_AHEAD;
+        if let Some(written) = &self.written {
+            let repeats = (place.min(room) - count).max(0);
+            (0..repeats).try_for_each(|_| writer.write(&written.last))?;
+            count += repeats;
         }
-        writer.write(picture)?;
-        *count += 1;
-        self.written = Some((timestamp, picture.clone()));
+        if place >= count {
+            writer.write(picture)?;
+            count += 1;
+        }
+        self.written = Some(Written { began, count, last: picture.clone(), timestamp, ticks: passed });
         Ok(())
     }
 
@@ -133,23 +153,30 @@ impl Viewer {
 }
 
 impl FrameSink for Viewer {
-    fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) {
+    fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) -> bool {
         match self.following {
-            Some((other, at)) if other != ssrc && now < at + SILENT => return,
-            Some((other, _)) if other != ssrc => (self.written, self.began) = (None, None),
-            _ => {}
+            Some((other, _)) if other == ssrc => {}
+            Some((_, at)) if now < at + SILENT => return true,
+            // What the decoder knows is of another stream.
+            _ => (self.written, self.waits) = (None, true),
         }
         self.following = Some((ssrc, now));
+        self.waits &= !(frame.unit.key && frame.unit.whole);
+        if self.waits {
+            self.seen.lock().undecodable += 1;
+            return false;
+        }
         if let Err(error) = self.view(now, frame) {
             self.failed(error);
         }
+        true
     }
 
     fn left(&mut self, ssrc: u32) {
         if self.following.is_none_or(|(followed, _)| followed != ssrc) {
             return;
         }
-        (self.following, self.written, self.began) = (None, None, None);
+        (self.following, self.written) = (None, None);
         self.comparing.iter_mut().for_each(Comparing::finish);
         let flushed = match &mut self.output {
             Some(Output::H264(out) | Output::Times(out)) => out.flush().map_err(MediaError::from),
@@ -220,6 +247,11 @@ mod tests {
         PlayedFrame { unit, ..PlayedFrame::default() }
     }
 
+    fn key(number: u32, shade: u8) -> PlayedFrame {
+        let frame = frame(number, shade);
+        PlayedFrame { unit: AccessUnit { key: true, ..frame.unit }, ..frame }
+    }
+
     fn at(number: i64) -> Time {
         Time::ZERO + Span::from_secs(number) / 30
     }
@@ -235,7 +267,7 @@ mod tests {
         let file = Shared::default();
         let output = Output::Y4m(Y4mWriter::new(Box::new(file.clone()), 30.0));
         let mut viewer = Viewer::new(Box::new(Shades), Some(output), None, 30.0);
-        viewer.frame(at(0), 1, &frame(0, 10));
+        viewer.frame(at(0), 1, &key(0, 10));
         viewer.frame(at(1), 1, &frame(1, 11));
         viewer.frame(at(2), 1, &PlayedFrame { late: true, ..frame(2, 12) });
         viewer.frame(at(4), 1, &frame(4, 14));
@@ -251,7 +283,7 @@ mod tests {
         let file = Shared::default();
         let mut viewer =
             Viewer::new(Box::new(Shades), Some(Output::Times(Box::new(file.clone()))), None, 30.0);
-        viewer.frame(at(30), 1, &frame(0, 10));
+        viewer.frame(at(30), 1, &key(0, 10));
         viewer.frame(at(31), 1, &PlayedFrame { late: true, ..frame(1, 11) });
         viewer.frame(at(60), 1, &frame(2, 12));
         let text = String::from_utf8(file.0.lock().unwrap().clone()).unwrap();
@@ -262,25 +294,50 @@ mod tests {
     }
 
     #[test]
-    fn another_stream_is_shown_once_the_first_shows_nothing() {
+    fn another_stream_is_shown_from_a_key_frame_on_once_the_first_shows_nothing() {
         let mut viewer = Viewer::new(Box::new(Shades), None, None, 30.0);
-        viewer.frame(at(0), 1, &frame(0, 10));
-        viewer.frame(at(10), 2, &frame(0, 20));
-        assert_eq!(viewer.seen().lock().pictures, 1);
-        viewer.frame(at(31), 2, &frame(1, 21));
-        viewer.frame(at(32), 1, &frame(32, 11));
-        viewer.frame(at(33), 2, &frame(2, 22));
-        assert_eq!(viewer.seen().lock().pictures, 3);
+        let pictures = |viewer: &Viewer| viewer.seen().lock().pictures;
+        assert!(viewer.frame(at(0), 1, &key(0, 10)));
+        assert!(viewer.frame(at(10), 2, &key(0, 20)), "it is not followed, and lacks nothing");
+        assert_eq!(pictures(&viewer), 1);
+        // Its key frame came too early: it needs another.
+        assert!(!viewer.frame(at(31), 2, &frame(1, 21)));
+        assert!(viewer.frame(at(32), 1, &frame(32, 11)));
+        assert_eq!((pictures(&viewer), viewer.seen().lock().undecodable), (1, 1));
+        assert!(viewer.frame(at(33), 2, &key(2, 22)) && viewer.frame(at(34), 2, &frame(3, 23)));
+        assert_eq!(pictures(&viewer), 3);
         viewer.left(2);
-        viewer.frame(at(34), 1, &frame(33, 12));
-        assert_eq!(viewer.seen().lock().pictures, 4);
+        assert!(!viewer.frame(at(35), 1, &frame(33, 12)));
+        assert!(viewer.frame(at(36), 1, &key(34, 12)));
+        assert_eq!(pictures(&viewer), 4);
+    }
+
+    #[test]
+    fn pictures_of_another_rate_stand_at_their_times() {
+        // 25 and 60 pictures in a second, for two seconds, in a file of 30.
+        for (rate, own) in [(25, 50), (60, 120)] {
+            let file = Shared::default();
+            let output = Output::Y4m(Y4mWriter::new(Box::new(file.clone()), 30.0));
+            let mut viewer = Viewer::new(Box::new(Shades), Some(output), None, 30.0);
+            for number in 0..own {
+                let mut played = key(0, number as u8 + 1);
+                played.unit.timestamp = number * 90_000 / rate;
+                viewer.frame(Time::ZERO + Span::from_secs(i64::from(number)) / i64::from(rate), 1, &played);
+            }
+            let shades = shades(&file.0.lock().unwrap());
+            assert!((59..=61).contains(&shades.len()), "{rate}: {}", shades.len());
+            assert!(
+                shades.is_sorted() && shades.last().is_some_and(|last| u32::from(*last) + 1 >= own),
+                "{shades:?}"
+            );
+        }
     }
 
     #[test]
     fn a_full_disk_is_told_and_ends_the_file_alone() {
         let mut viewer = Viewer::new(Box::new(Shades), Some(Output::H264(Box::new(Full))), None, 30.0);
         let seen = viewer.seen();
-        (0..3).for_each(|number| viewer.frame(at(number.into()), 1, &frame(number, 10)));
+        (0..3).for_each(|number| assert!(viewer.frame(at(number.into()), 1, &key(number, 10))));
         assert!(matches!(seen.lock().error, Some(MediaError::Io(_))));
         assert_eq!(seen.lock().pictures, 3);
     }
@@ -296,7 +353,7 @@ mod tests {
         let output = Output::Y4m(Y4mWriter::new(Box::new(file.clone()), 30.0));
         let reference = Some(Reference::Pictures(Box::new(reference)));
         let mut viewer = Viewer::new(Box::new(Shades), Some(output), reference, 30.0);
-        (0..3).for_each(|number| viewer.frame(at(number.into()), 1, &frame(number, number as u8)));
+        (0..3).for_each(|number| assert!(viewer.frame(at(number.into()), 1, &key(number, number as u8))));
         assert_eq!(shades(&file.0.lock().unwrap()), [0, 1, 2]);
         // Waits for the thread that compares.
         viewer.left(1);
@@ -312,7 +369,7 @@ mod tests {
         let reference = Reference::Pictures(Box::new(TestPattern::new(32, 16, 30.0).unwrap()));
         let mut viewer = Viewer::new(Box::new(Shades), None, Some(reference), 30.0);
         let seen = viewer.seen();
-        viewer.frame(at(7), 1, &frame(7, 90));
+        viewer.frame(at(7), 1, &key(7, 90));
         viewer.frame(at(10), 1, &frame(10, 91));
         viewer.left(1);
         let shade = |shade: u8| {
@@ -336,7 +393,7 @@ mod tests {
         // There was no whole second.
         assert!(seen.lock().worst.is_none());
         // Another stream: nothing stands before its first picture.
-        (0..62).for_each(|number| viewer.frame(at(number), 2, &frame(number as u32, 90)));
+        (0..62).for_each(|number| assert!(viewer.frame(at(number), 2, &key(number as u32, 90))));
         drop(viewer);
         let seen = seen.lock();
         assert_eq!((seen.places.len(), seen.places[4].number), (66, 0));
@@ -353,7 +410,7 @@ mod tests {
     fn a_timestamp_that_lies_costs_ten_seconds_of_comparisons_at_most() {
         let mut viewer = Viewer::new(Box::new(Shades), None, Some(Reference::TestPattern(None)), 30.0);
         let seen = viewer.seen();
-        viewer.frame(at(0), 1, &frame(0, 90));
+        viewer.frame(at(0), 1, &key(0, 90));
         viewer.frame(at(1), 1, &frame(1_000_000, 90));
         drop(viewer);
         assert_eq!(seen.lock().places.len(), 301);

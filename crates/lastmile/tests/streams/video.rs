@@ -95,9 +95,10 @@ impl FrameSource for Coded {
 pub(super) struct Viewer(pub(super) Shared);
 
 impl FrameSink for Viewer {
-    fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) {
+    fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) -> bool {
         assert_eq!(ssrc, OURS);
         self.0.lock().unwrap().shown.push((now, frame.clone()));
+        true
     }
     fn left(&mut self, _: u32) {
         self.0.lock().unwrap().left += 1;
@@ -155,6 +156,39 @@ fn every_frame_is_shown_whole_and_in_time() {
         assert_eq!((viewed.key_frames_asked, seen.keys), (0, 0), "{name}");
         assert_eq!((came.received.lost, seen.left), (0, 1), "{name}");
     }
+}
+
+/// A viewer whose decoder loses its place after ten frames.
+struct Forgetful {
+    shown: Vec<bool>,
+    waits: bool,
+    seen: Arc<Mutex<Vec<bool>>>,
+}
+
+impl FrameSink for Forgetful {
+    fn frame(&mut self, _: Time, _: u32, frame: &PlayedFrame) -> bool {
+        self.waits |= self.shown.len() == 10;
+        self.waits &= !frame.unit.key;
+        self.shown.push(!self.waits);
+        !self.waits
+    }
+    fn left(&mut self, _: u32) {
+        self.seen.lock().unwrap().append(&mut self.shown);
+    }
+}
+
+#[test]
+fn a_viewer_that_can_show_nothing_gets_another_key_frame() {
+    let (frames, seen) = (Shared::default(), Arc::default());
+    let sender = coding(config_of(5), &frames, 1.0, TOOK);
+    let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
+    let viewer = Forgetful { shown: Vec::new(), waits: false, seen: Arc::clone(&seen) };
+    between(&CLEAN, sender, Receiver::viewed(config, Box::new(viewer)).unwrap());
+    let seen = seen.lock().unwrap();
+    let lost = seen.iter().filter(|shown| !**shown).count();
+    // A round trip, and the time until the next frame.
+    assert!(seen.len() > 100 && (1..=8).contains(&lost) && !seen[10], "{lost} of {}", seen.len());
+    assert!(frames.lock().unwrap().keys >= 1);
 }
 
 #[test]

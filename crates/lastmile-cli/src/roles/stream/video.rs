@@ -59,8 +59,9 @@ pub(crate) use with_video::*;
 #[cfg(feature = "video")]
 mod with_video {
     use std::fs::File;
-    use std::io::{BufWriter, Write, stdin};
+    use std::io::{BufWriter, IsTerminal, Write, stdin};
     use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
     use std::path::Path;
 
     use lastmile::endpoint::stream::{SenderConfig, SenderRate};
@@ -94,6 +95,8 @@ mod with_video {
                 let pattern = TestPattern::new(size.width, size.height, rate);
                 Ok((Box::new(pattern.map_err(|error| blame(error, Path::new("--size")))?), size))
             }
+            VideoName::Input if stdin().is_terminal() => Err(Exit::Usage
+                .blame(anyhow!("standard input is a terminal: pipe the y4m of another program into this"))),
             VideoName::File(_) | VideoName::Input => {
                 let (opened, what) = match name {
                     VideoName::File(file) => (File::open(file), file.as_path()),
@@ -168,6 +171,9 @@ mod with_video {
 
     fn created(file: &Path, frame_rate: f64) -> anyhow::Result<Output> {
         let out = || {
+            if file.metadata().is_ok_and(|about| about.file_type().is_fifo()) {
+                crate::shell::note(&format!("{}: a pipe, which needs a reader first", file.display()));
+            }
             let file = File::create(file).map_err(|error| unwritable(file, &error))?;
             anyhow::Ok(Box::new(BufWriter::new(file)) as Box<dyn Write + Send>)
         };

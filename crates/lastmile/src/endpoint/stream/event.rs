@@ -261,7 +261,7 @@ pub enum Left {
     Goodbye,
     /// Nothing came for too long.
     Silent,
-    /// The same, and packets of its SSRC come from another address: a NAT gave it another port, say.
+    /// Its packets come from another address since: a NAT gave it another port, say.
     Moved,
     /// Another source took its place.
     Displaced,

@@ -60,6 +60,8 @@ pub(super) struct Source {
     pub(super) next_feedback: Option<Time>,
     pub(super) next_report: Time,
     pub(super) last_heard: Time,
+    /// The same SSRC comes from another address since.
+    pub(super) moved: bool,
     /// The round-trip time that its packets told of.
     pub(super) rtt: Option<Span>,
     /// Time between feedback messages that it asked for.
@@ -102,6 +104,7 @@ impl Source {
             next_feedback: Some(now + config.feedback.span(None)),
             next_report: now + REPORT_EVERY,
             last_heard: now,
+            moved: false,
             rtt: None,
             every: None,
             playout: None,

@@ -166,9 +166,10 @@ impl Sender {
 
     /// How long a coded frame would wait if none of those before it had hurried: so the rate of several stays the controller's.
     fn coded_wait(&self, now: Time, at: Time, control: &Control) -> Span {
-        let (pacing, hurried) = (control.rates().1, self.pacing(control));
-        // One that comes late has waited already.
-        let waits = hurried.time_for(Bytes(self.frames.waiting_bytes)) + (now - at);
+        let ((target, pacing), hurried) = (control.rates(), self.pacing(control));
+        // A pacer below the target is held back for a moment: by a dip, or by a test of the rate. A frame that comes late has waited already.
+        let leaves = if hurried < target { target } else { hurried };
+        let waits = leaves.time_for(Bytes(self.frames.waiting_bytes)) + (now - at);
         if hurried > pacing { waits.max(self.coded_until - now) } else { waits }
     }
 

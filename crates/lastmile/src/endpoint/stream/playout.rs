@@ -62,8 +62,8 @@ pub struct PlayedFrame {
 
 /// A viewer: it takes the frames of sources as they are due.
 pub trait FrameSink: Send {
-    /// A frame of a source.
-    fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame);
+    /// A frame of a source. False if nothing can be shown of it without another key frame, which is then asked for.
+    fn frame(&mut self, now: Time, ssrc: u32, frame: &PlayedFrame) -> bool;
 
     /// No more frames come of a source.
     fn left(&mut self, ssrc: u32);
@@ -259,6 +259,11 @@ impl Playout {
             self.asked = Some(now);
         }
         asks
+    }
+
+    /// Nothing can be shown without another key frame.
+    pub(super) fn lacks_key(&mut self) {
+        self.needs_key = true;
     }
 
     /// A request for a key frame left.

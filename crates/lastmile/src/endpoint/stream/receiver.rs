@@ -114,6 +114,7 @@ impl Receiver {
         let may_stay = self.sources[place].known || self.may_stay(now, datagram.from);
         let source = &mut self.sources[place];
         source.last_heard = now;
+        let is_back = core::mem::take(&mut source.moved);
         source.balance.0 += size;
         let was_known = source.known;
         let taken = source.take(at, &packet, size, datagram.ecn);
@@ -133,6 +134,9 @@ impl Receiver {
         }
         if source.known && !was_known && !source.repeats {
             self.out.push_back(Output::Event(Decision::SourceFound { peer: source.peer, ssrc }));
+        }
+        if self.sources[place].known && (is_back || !was_known) {
+            self.moves(place);
         }
         self.on_repeated(now, datagram.from, &packet);
     }
@@ -304,6 +308,7 @@ impl Receiver {
     pub(super) fn leave(&mut self, now: Time, place: usize, why: Left) {
         self.drain(now, place);
         let source = self.sources.swap_remove(place);
+        let why = if source.moved { Left::Moved } else { why };
         if source.known && !source.repeats {
             let verdicts = source.counting.as_ref().and_then(Counting::verdicts);
             self.out.extend(verdicts.map(|verdicts| Output::Event(Decision::LossesJudged(verdicts))));
@@ -316,8 +321,7 @@ impl Receiver {
         for place in (0..self.sources.len()).rev() {
             let source = &mut self.sources[place];
             if now >= source.last_heard + LEASE {
-                let why = if self.goes_on(place) { Left::Moved } else { Left::Silent };
-                self.leave(now, place, why);
+                self.leave(now, place, Left::Silent);
                 continue;
             }
             self.play(now, place);

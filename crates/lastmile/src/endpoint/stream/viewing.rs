@@ -30,7 +30,9 @@ impl Receiver {
         };
         let ssrc = *ssrc;
         while let Some(frame) = playout.pop(now, again) {
-            show(&mut self.viewer, now, ssrc, &frame);
+            if !show(&mut self.viewer, now, ssrc, &frame) {
+                playout.lacks_key();
+            }
         }
         if playout.asks(now) {
             let mut bytes = Vec::new();
@@ -50,16 +52,17 @@ impl Receiver {
         self.out.push_back(Output::Event(Decision::FramesViewed { peer, ssrc, viewed }));
     }
 
-    /// True if the same source comes from another address too.
-    pub(super) fn goes_on(&self, place: usize) -> bool {
-        let Source { peer, ssrc, last_heard, .. } = self.sources[place];
-        let same = |other: &Source| other.known && other.ssrc == ssrc && other.peer != peer;
-        self.sources.iter().any(|other| same(other) && other.last_heard > last_heard)
+    /// The same source comes from another address since: frames of the old one that wait are older than those on the screen.
+    pub(super) fn moves(&mut self, place: usize) {
+        let Source { peer, ssrc, .. } = self.sources[place];
+        for other in self.sources.iter_mut().filter(|other| other.ssrc == ssrc && other.peer != peer) {
+            other.moved = true;
+        }
     }
 
-    /// Gives out the frames of a source that leaves, and tells how they fared. Where it goes on, they are older than those on the screen.
+    /// Gives out the frames of a source that leaves, and tells how they fared.
     pub(super) fn drain(&mut self, now: Time, place: usize) {
-        if self.goes_on(place) {
+        if self.sources[place].moved {
             return self.tell_viewed(place);
         }
         if let Source { ssrc, known: true, playout: Some(playout), .. } = &mut self.sources[place] {
@@ -72,7 +75,7 @@ impl Receiver {
     }
 }
 
-/// Gives a frame to a viewer, if there is one.
-fn show(viewer: &mut Option<Box<dyn FrameSink>>, now: Time, ssrc: u32, frame: &PlayedFrame) {
-    viewer.iter_mut().for_each(|viewer| viewer.frame(now, ssrc, frame));
+/// Gives a frame to a viewer, if there is one. False if it needs a key frame.
+fn show(viewer: &mut Option<Box<dyn FrameSink>>, now: Time, ssrc: u32, frame: &PlayedFrame) -> bool {
+    viewer.as_mut().is_none_or(|viewer| viewer.frame(now, ssrc, frame))
 }

@@ -124,8 +124,12 @@ impl Sending {
             ));
         }
         lines.extend(probed);
+        let padding = match self.padding_bytes {
+            0 => String::new(),
+            bytes => format!(" ({} of it padding)", Bytes(bytes)),
+        };
         lines.push(format!(
-            "cost: {} of media and {} of reports sent, {} of feedback received in {} packets",
+            "cost: {} of media{padding} and {} of reports sent, {} of feedback received in {} packets",
             Bytes(self.media_bytes),
             Bytes(self.report_bytes),
             Bytes(self.bytes_received),

@@ -49,6 +49,7 @@ pub(crate) struct Sending {
     seconds: f64,
     bytes: u64,
     media_bytes: u64,
+    padding_bytes: u64,
     report_bytes: u64,
     bytes_received: u64,
     feedback_packets: u64,
@@ -125,6 +126,7 @@ impl Sending {
             seconds: 0.0,
             bytes: 0,
             media_bytes: 0,
+            padding_bytes: 0,
             report_bytes: 0,
             bytes_received: 0,
             feedback_packets: 0,
@@ -246,6 +248,7 @@ impl Sending {
             self.lost_congestion = Some(sent.lost - sent.lost_wireless.min(sent.lost));
         }
         (self.media_bytes, self.report_bytes) = (sent.bytes.0, sent.report_bytes.0);
+        self.padding_bytes = sent.padding_bytes.0;
         self.bytes = self.media_bytes + self.report_bytes;
         (self.bytes_received, self.feedback_packets) = (sent.feedback_bytes.0, sent.feedback_packets);
         let rate = |bytes: Bytes| (self.seconds > 0.0).then(|| bytes.bits() as f64 / self.seconds);
