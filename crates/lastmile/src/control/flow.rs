@@ -230,7 +230,7 @@ impl Flow {
     }
 
     /// Starts the no-feedback timer anew, when feedback tells of arrivals: four round-trip times or the time of two packets at that rate, and
-    /// by what feedback is further apart. On a short path it has [`SLACK_S`] at least.
+    /// by what feedback is further apart. On a short path it allows feedback to be 100 ms late.
     pub fn restart(&mut self, rtt: Option<f64>, bytes_per_second: f64) {
         let rtt = rtt.unwrap_or(0.5);
         let packets = 2.0 * self.packet_size() / bytes_per_second;
