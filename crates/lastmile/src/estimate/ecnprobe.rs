@@ -183,7 +183,8 @@ impl EcnProbe {
         let came = signal::throughput(&signal::gaps(record, false));
         self.trains.extend(came.map(|came| Train { rate, came, too_fast }));
         let epsilon = self.config.epsilon.unwrap_or(1.0 / self.config.train_length() as f64);
-        let is_at_an_end = self.bracket.low() >= self.most
+        let is_at_an_end = self.bracket.high().is_none()
+            && self.bracket.low() >= self.most
             && (self.config.faithful || came.is_none_or(|came| came < SLOWED * rate));
         let is_at_the_turn = (ratio - self.config.mark_ratio()).abs() < epsilon;
         let narrow = |high: &f64| self.bracket.width() <= self.config.resolution * high;
@@ -312,13 +313,15 @@ mod tests {
                     let burst = plan.duration() == Span::ZERO;
                     let us = |k: usize| plan.packets[k].offset.as_nanos() as u64 / 1_000;
                     let sent: Vec<u64> = (0..plan.packets.len()).map(us).collect();
-                    // A burst comes at 8 Mbit/s.
-                    let came = |k: usize| Some(900 + if burst { 500 * k as u64 } else { sent[k] });
+                    let rate = plan.rate().map_or(0, |rate| rate.bits_per_second());
+                    let marked = marks(rate, plan.packets.len());
+                    // A burst comes at 8 Mbit/s, a train with marks alone at four fifths of its rate.
+                    let slowed = if marked == Some(sent.len()) { 5 } else { 4 };
+                    let came =
+                        |k: usize| Some(900 + if burst { 500 * k as u64 } else { sent[k] * slowed / 4 });
                     let came: Vec<Option<u64>> = (0..sent.len()).map(came).collect();
                     let pattern = if burst { Pattern::Burst } else { Pattern::Train };
                     let mut stream = record(pattern, &sent, &sent, &came);
-                    let rate = plan.rate().map_or(0, |rate| rate.bits_per_second());
-                    let marked = marks(rate, plan.packets.len());
                     for (k, packet) in stream.packets.iter_mut().enumerate() {
                         packet.size = Bytes(500);
                         packet.ecn = match marked {
