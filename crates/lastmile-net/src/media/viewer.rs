@@ -157,7 +157,7 @@ impl FrameSink for Viewer {
         match self.following {
             Some((other, _)) if other == ssrc => {}
             Some((_, at)) if now < at + SILENT => return true,
-            // What the decoder knows is of another stream.
+            // The decoder's pictures are another stream's.
             _ => (self.written, self.waits) = (None, true),
         }
         self.following = Some((ssrc, now));

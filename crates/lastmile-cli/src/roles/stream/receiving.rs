@@ -153,7 +153,7 @@ impl Receiving {
         )
     }
 
-    /// Sources that have left, at most [`MAX_ROWS`].
+    /// Sources that have left, at most [`MAX_ROWS`], without those that go on from another address.
     pub(crate) fn streams(&self) -> usize {
         self.left.iter().filter(|(.., why, _, _)| *why != Left::Moved).count()
     }

@@ -71,7 +71,7 @@ pub trait FrameSource: Debug + Send {
         Vec::new()
     }
 
-    /// True once it had no more: the frame that was asked for last is none, and its stream ends.
+    /// True once it has no more frames: the one that was asked for last is empty, and its stream ends.
     fn has_ended(&self) -> bool {
         false
     }
