@@ -199,9 +199,14 @@ impl RateTest {
         Output { target: below(output.target), pacing: below(output.pacing), ..output }
     }
 
+    /// The end of the latest test.
+    pub(super) fn latest_end(&self) -> Option<Time> {
+        self.test.map(|test| test.end)
+    }
+
     /// The end of the test that is under way.
     pub(super) fn poll_timeout(&self, now: Time) -> Option<Time> {
-        self.test.map(|test| test.end).filter(|end| *end > now)
+        self.latest_end().filter(|end| *end > now)
     }
 }
 

@@ -28,7 +28,8 @@ fn path(mbps: u64, queue: u64, loss: f64, then: Option<(i64, Rate)>) -> Path {
 fn it_fills_a_link_and_keeps_its_queue_short() {
     let came = over(4, 100, 0.0, None);
     assert!(came.arrived > 3_800.0 && came.overflowed == 0, "{came:?}");
-    assert!(came.longest < Span::from_millis(80), "{came:?}");
+    // Of the start, which grows by what arrived in the last 150 ms.
+    assert!(came.longest < Span::from_millis(100), "{came:?}");
 }
 
 #[test]
@@ -60,8 +61,7 @@ fn a_receiver_that_hides_marks_meets_the_law_of_delay() {
     let path = Path { mark: 2, feedback: Span::from_millis(25), ..path(10, 100, 0.0, None) };
     let came = |hides| path.lied_to("lastmile", Form::Sender, &mut Liar::new(Lie { hides, ..Lie::NONE })).0;
     let (honest, hidden) = (came(false), came(true));
-    // A source of whatever the pacer lets go, 6 % above the rate, meets more marks than one of frames.
-    assert!(honest.arrived > 7_000.0 && honest.longest < Span::from_millis(40), "{honest:?}");
+    assert!(honest.arrived > 9_000.0 && honest.longest < Span::from_millis(45), "{honest:?}");
     assert!(hidden.arrived < 1.5 * honest.arrived && hidden.overflowed == 0, "{hidden:?}");
     assert!(hidden.longest < Span::from_millis(80), "{hidden:?}");
 }

@@ -158,6 +158,11 @@ impl Losses {
         self.test.rate(now)
     }
 
+    /// The end of the latest test of the rate, in seconds.
+    pub(super) fn tested_at(&self) -> f64 {
+        self.test.latest_end().map_or(f64::NEG_INFINITY, |end| (end - Time::ZERO).as_secs_f64())
+    }
+
     /// The end of the test that is under way.
     pub(super) fn poll_timeout(&self, now: Time) -> Option<Time> {
         self.test.poll_timeout(now)

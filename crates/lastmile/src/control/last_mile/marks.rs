@@ -66,6 +66,11 @@ impl Marks {
         now - self.last < STEERS_S && !self.is_classic()
     }
 
+    /// True if marks of L4S came in the round that goes on.
+    pub(super) fn is_marked(&self) -> bool {
+        self.marked > 0 && self.are_scalable()
+    }
+
     /// The part of the rate to keep after a round of `round` seconds that ends at `now`, at most once in each; `queue` seconds stand in the
     /// path. Nothing where the round goes on, or was without marks of L4S.
     pub(super) fn reduction(&mut self, now: f64, round: f64, queue: f64) -> Option<f64> {

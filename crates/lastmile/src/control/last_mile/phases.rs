@@ -19,8 +19,8 @@ const FAR: f64 = 0.05;
 /// Growth beyond the law in a control time with an empty queue, and the most of it.
 const RAMP: f64 = 0.15;
 const MOST_GROWTH: f64 = 0.5;
-/// The rate is at most so many times what arrives: at the start, and later.
-const START_MOST: f64 = 2.0;
+/// The rate is at most so many times what arrives: at the start what arrived in the shorter time, and later.
+const START_MOST: f64 = 1.75;
 const MOST: f64 = 1.5;
 /// Above a rate at which packets were lost it grows by the square of the time since, by a half in so many seconds; then that is forgotten.
 const CEILING_S: f64 = 20.0;
@@ -104,10 +104,13 @@ impl Lastmile {
         self.losses.age(seen.dt);
         self.pad(&seen);
         let marks = self.marks.reduction(seen.now, seen.control_time, seen.law_queue);
-        // A source that fills the rate shows by its arrivals what the path carries.
-        let overshot = !self.is_limited() && self.rate > OVERSHOT * seen.fast;
+        // A source that fills the rate shows by its arrivals what the path carries, unless the pacer is or was held back.
+        let was_held = matches!(self.phase, Phase::Dip { .. })
+            || self.losses.tested_at() + seen.control_time + super::FAST.0 > seen.now;
+        let overshot = !self.is_limited() && !was_held && self.rate > OVERSHOT * seen.fast;
         if marks.is_some() {
-            self.marked_at = if overshot { seen.fast } else { self.rate };
+            // More arrives than the rate where an overshoot's queue drains.
+            self.marked_at = if overshot { seen.fast } else { self.rate.max(seen.fast) };
         }
         if self.joins(&seen) {
             return;
@@ -168,9 +171,9 @@ impl Lastmile {
             if self.phase == Phase::Start {
                 self.phase = Phase::Track;
             }
-        } else if self.losses.short_share() < START_LOSS {
+        } else if self.losses.short_share() < START_LOSS && !self.marks.is_marked() {
             let doubled = self.rate * libm::exp2(seen.dt / seen.control_time);
-            self.set(doubled.min((START_MOST * seen.slow).min(self.most(seen.now)).max(self.rate)));
+            self.set(doubled.min((START_MOST * seen.fast).min(self.most(seen.now)).max(self.rate)));
         }
     }
 
