@@ -33,9 +33,11 @@ fn paths_of_rivals_are_scenarios() {
 
 #[test]
 fn rules_of_rivals_hold() {
-    let Some(mut python) = python() else { return };
-    let ended = python.arg(folder().join("test_rivals.py")).output().expect("python3");
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    for file in ["test_rivals.py", "../scripts/test_league.py"] {
+        let Some(mut python) = python() else { return };
+        let ended = python.arg(folder().join(file)).output().expect("python3");
+        assert!(ended.status.success(), "{file}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
 }
 
 /// Its numbers are not judged, which a late lab would spoil.

@@ -149,9 +149,12 @@ impl Screen {
             self.second.pop_front();
         }
         let has_left = |still: &Still| still.number + second as u64 <= number;
-        if self.lowest.as_ref().is_none_or(|still| has_left(still) || ssim < still.ssim) {
+        let still = |second| {
             let (screen, source) = (picture.clone(), original.clone());
-            self.lowest = Some(Still { number, stood, ssim, second: 1.0, screen, source });
+            Some(Still { number, stood, ssim, second, screen, source })
+        };
+        if self.lowest.as_ref().is_none_or(|lowest| has_left(lowest) || ssim < lowest.ssim) {
+            self.lowest = still(1.0);
         }
         let mean = self.second.iter().sum::<f64>() / self.second.len() as f64;
         // The whole second is after the opening.
@@ -159,6 +162,9 @@ impl Screen {
         let is_second = self.second.len() == second && number >= opening;
         let mut seen = self.seen.lock();
         seen.count(Place { number, shown, ssim }, error, MAX_PLACES);
+        if seen.watch == Some(number) {
+            seen.watched = still(ssim);
+        }
         if is_second && seen.worst.as_ref().is_none_or(|worst| mean < worst.second) {
             seen.worst = self.lowest.clone().map(|still| Still { second: mean, ..still });
         }

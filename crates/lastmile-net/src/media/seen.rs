@@ -18,7 +18,7 @@ pub struct Place {
     pub ssim: f64,
 }
 
-/// A picture of the worst second, beside the source's.
+/// A picture on the screen, beside the source's.
 #[derive(Clone, Debug)]
 pub struct Still {
     /// Number of the source's picture.
@@ -27,7 +27,7 @@ pub struct Still {
     pub stood: u64,
     /// SSIM of Y of that moment.
     pub ssim: f64,
-    /// Its mean over the second.
+    /// Its mean over the worst second, or of the moment again.
     pub second: f64,
     /// The picture that stood.
     pub screen: Picture,
@@ -42,6 +42,8 @@ pub struct Seen {
     pub pictures: u64,
     /// Frames of which no picture could be decoded.
     pub undecodable: u64,
+    /// Pictures, frames or times that a [`Pipe`](super::Pipe) had no room for.
+    pub left_out: u64,
     /// Size of the last picture.
     pub size: Option<(usize, usize)>,
     /// Time that decoding took.
@@ -50,6 +52,10 @@ pub struct Seen {
     pub places: Vec<Place>,
     /// A picture of the second with the least SSIM, after the first one.
     pub worst: Option<Still>,
+    /// Number of the source's picture at another video's worst moment.
+    pub watch: Option<u64>,
+    /// The screen at that time.
+    pub watched: Option<Still>,
     /// Pictures compared, the sum of their mean squared errors of Y, and of their SSIM of Y.
     compared: (u64, f64, f64),
     /// All places, and the sum of SSIM there.

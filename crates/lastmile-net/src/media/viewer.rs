@@ -1,10 +1,11 @@
 //! A viewer of one stream: it decodes its frames, writes them to a file, and compares them with their originals.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::time::Instant;
 
 use lastmile::endpoint::stream::{CLOCK_RATE, FrameSink, PlayedFrame};
 use lastmile::time::{Span, Time};
+use lastmile::wire::h264::AccessUnit;
 
 use super::screen::{Comparing, Reference, Shown};
 use super::seen::SharedSeen;
@@ -17,9 +18,9 @@ const MAX_AHEAD: i64 = 30;
 /// A stream that shows nothing for so long makes room for another: its sender may have been started anew.
 const SILENT: Span = Span::from_secs(1);
 
-/// A file of what was received.
+/// A file of what was received, or a [`Pipe`](super::Pipe), which may have no room for some of it.
 pub enum Output {
-    /// The byte stream as it came, late frames among it.
+    /// The byte stream as it came, late frames among it. Behind a gap it goes on with a key frame.
     H264(Box<dyn Write + Send>),
     /// Pictures, one for each place in time: the last one again for a frame that was not shown.
     Y4m(Y4mWriter<Box<dyn Write + Send>>),
@@ -39,6 +40,8 @@ pub struct Viewer {
     waits: bool,
     /// Its file so far.
     written: Option<Written>,
+    /// The byte stream in its file lacks a frame, and goes on with a key frame.
+    gap: bool,
     seen: SharedSeen,
 }
 
@@ -63,8 +66,8 @@ impl Viewer {
     ) -> Viewer {
         let seen = SharedSeen::new(frame_rate);
         let comparing = reference.map(|reference| Comparing::new(reference, frame_rate, seen.clone()));
-        let (following, waits, written) = (None, true, None);
-        Viewer { decoder, output, comparing, frame_rate, following, waits, written, seen }
+        let (following, waits, written, gap) = (None, true, None, false);
+        Viewer { decoder, output, comparing, frame_rate, following, waits, written, gap, seen }
     }
 
     /// Takes parameter sets that are known before the stream.
@@ -101,24 +104,42 @@ impl Viewer {
         let room = ((now - began).as_secs_f64() * self.frame_rate) as i64 + MAX_AHEAD;
         if let Some(written) = &self.written {
             let repeats = (place.min(room) - count).max(0);
-            (0..repeats).try_for_each(|_| writer.write(&written.last))?;
+            for _ in 0..repeats {
+                taken(writer.write(&written.last), &self.seen)?;
+            }
             count += repeats;
         }
         if place >= count {
-            writer.write(picture)?;
+            taken(writer.write(picture), &self.seen)?;
             count += 1;
         }
         self.written = Some(Written { began, count, last: picture.clone(), timestamp, ticks: passed });
         Ok(())
     }
 
+    /// Writes an access unit as it came. False if its file has room again, and needs a key frame.
+    fn write_unit(&mut self, unit: &AccessUnit) -> bool {
+        let Some(Output::H264(out)) = &mut self.output else { return true };
+        let goes_on = !self.gap || (unit.key && unit.whole);
+        // Nothing is written to see if there is room.
+        let bytes = if goes_on { &unit.bytes[..] } else { &[] };
+        let written = out.write(bytes).and_then(|some| out.write_all(&bytes[some..]));
+        match taken(written.map_err(MediaError::from), &self.seen) {
+            Ok(room) => {
+                self.gap = !(room && goes_on);
+                let left_out = room && self.gap;
+                self.seen.lock().left_out += u64::from(left_out);
+                !left_out
+            }
+            Err(error) => {
+                self.failed(error);
+                true
+            }
+        }
+    }
+
     fn view(&mut self, now: Time, frame: &PlayedFrame) -> Result<(), MediaError> {
         let unit = &frame.unit;
-        if let Some(Output::H264(out)) = &mut self.output
-            && let Err(error) = out.write_all(&unit.bytes)
-        {
-            self.failed(error.into());
-        }
         let began = Instant::now();
         let decoded = self.decoder.decode(&unit.bytes);
         self.seen.lock().decoding += began.elapsed();
@@ -136,7 +157,8 @@ impl Viewer {
         let written = self.write_picture(now, unit.timestamp, &picture).and_then(|()| {
             let Some(Output::Times(out)) = &mut self.output else { return Ok(()) };
             let shown = (now - Time::ZERO).as_secs_f64() + began.elapsed().as_secs_f64();
-            Ok(writeln!(out, "{},{shown:.6}", unit.timestamp)?)
+            let line = format!("{},{shown:.6}\n", unit.timestamp);
+            taken(out.write_all(line.as_bytes()).map_err(MediaError::from), &self.seen).map(drop)
         });
         // The sender's clock of media begins with its first picture.
         let number = self.places(unit.timestamp).unsigned_abs();
@@ -166,10 +188,11 @@ impl FrameSink for Viewer {
             self.seen.lock().undecodable += 1;
             return false;
         }
+        let has_all = self.write_unit(&frame.unit);
         if let Err(error) = self.view(now, frame) {
             self.failed(error);
         }
-        true
+        has_all
     }
 
     fn left(&mut self, ssrc: u32) {
@@ -183,10 +206,28 @@ impl FrameSink for Viewer {
             Some(Output::Y4m(writer)) => writer.flush(),
             None => Ok(()),
         };
-        if let Err(error) = flushed {
+        // The reader of a pipe may take the rest later.
+        if let Err(error) = flushed
+            && !has_no_room(&error)
+        {
             self.failed(error);
         }
     }
+}
+
+/// True if something was written, false if it found no room, and is left out.
+fn taken(written: Result<(), MediaError>, seen: &SharedSeen) -> Result<bool, MediaError> {
+    match written {
+        Err(error) if has_no_room(&error) => {
+            seen.lock().left_out += 1;
+            Ok(false)
+        }
+        written => written.map(|()| true),
+    }
+}
+
+fn has_no_room(error: &MediaError) -> bool {
+    matches!(error, MediaError::Io(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
 #[cfg(test)]
@@ -195,7 +236,6 @@ mod tests {
 
     use super::*;
     use crate::media::{Pictures, Place, TestPattern, quality};
-    use lastmile::wire::h264::AccessUnit;
 
     /// A picture of the size that the access unit's only byte says.
     struct Shades;
@@ -340,6 +380,55 @@ mod tests {
         (0..3).for_each(|number| assert!(viewer.frame(at(number.into()), 1, &key(number, 10))));
         assert!(matches!(seen.lock().error, Some(MediaError::Io(_))));
         assert_eq!(seen.lock().pictures, 3);
+    }
+
+    /// Room for so many more bytes.
+    #[derive(Clone, Default)]
+    struct Narrow(Shared, Arc<Mutex<usize>>);
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let mut room = self.1.lock().unwrap();
+            let left = room.checked_sub(bytes.len().max(1)).ok_or(ErrorKind::WouldBlock)?;
+            *room = left;
+            self.0.write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Err(ErrorKind::WouldBlock.into())
+        }
+    }
+
+    #[test]
+    fn a_byte_stream_that_lacks_a_frame_goes_on_with_a_key_frame() {
+        let pipe = Narrow::default();
+        let mut viewer =
+            Viewer::new(Box::new(Shades), Some(Output::H264(Box::new(pipe.clone()))), None, 30.0);
+        let room = |bytes: usize| *pipe.1.lock().unwrap() = bytes;
+        room(1);
+        assert!(viewer.frame(at(0), 1, &key(0, 10)));
+        // Without room no key frame is of use.
+        assert!(viewer.frame(at(1), 1, &frame(1, 11)) && viewer.frame(at(2), 1, &frame(2, 12)));
+        room(10);
+        assert!(!viewer.frame(at(3), 1, &frame(3, 13)));
+        assert!(viewer.frame(at(4), 1, &key(4, 14)) && viewer.frame(at(5), 1, &frame(5, 15)));
+        viewer.left(1);
+        assert_eq!(*pipe.0.0.lock().unwrap(), [10, 14, 15]);
+        let seen = viewer.seen();
+        assert!(seen.lock().error.is_none() && seen.lock().pictures == 6 && seen.lock().left_out == 3);
+    }
+
+    #[test]
+    fn pictures_that_a_pipe_has_no_room_for_are_left_out_whole() {
+        let pipe = Narrow::default();
+        let output = Output::Y4m(Y4mWriter::new(Box::new(pipe.clone()), 30.0));
+        let mut viewer = Viewer::new(Box::new(Shades), Some(output), None, 30.0);
+        let size = 32 * 16 * 3 / 2 + 6;
+        for (number, room) in [(0, 2 * size), (1, size - 1), (2, size), (3, 0), (4, size)] {
+            *pipe.1.lock().unwrap() = room;
+            assert!(viewer.frame(at(number), 1, &key(number as u32, number as u8)));
+        }
+        assert_eq!(shades(&pipe.0.0.lock().unwrap()), [0, 2, 4]);
+        assert_eq!(viewer.seen().lock().left_out, 2);
     }
 
     /// Its second picture is cut.

@@ -157,12 +157,19 @@ pub struct Y4mWriter<W> {
     out: W,
     frame_rate: (u32, u32),
     size: Option<(usize, usize)>,
+    /// A picture with its header, which is written at once: whole or not at all.
+    bytes: Vec<u8>,
 }
 
 impl<W: Write> Y4mWriter<W> {
     /// A file with so many pictures in a second.
     pub fn new(out: W, frame_rate: f64) -> Y4mWriter<W> {
-        Y4mWriter { out, frame_rate: ((frame_rate * 1_000.0).round() as u32, 1_000), size: None }
+        Y4mWriter {
+            out,
+            frame_rate: ((frame_rate * 1_000.0).round() as u32, 1_000),
+            size: None,
+            bytes: Vec::new(),
+        }
     }
 
     /// Writes a picture; the first one decides the size.
@@ -173,14 +180,17 @@ impl<W: Write> Y4mWriter<W> {
         let (width, height) = picture.size();
         if self.size.is_none() {
             let (over, under) = self.frame_rate;
-            writeln!(self.out, "{MAGIC} W{width} H{height} F{over}:{under} Ip A1:1 C420mpeg2")?;
+            let header = format!("{MAGIC} W{width} H{height} F{over}:{under} Ip A1:1 C420mpeg2\n");
+            self.out.write_all(header.as_bytes())?;
             self.size = Some((width, height));
         }
         if self.size != Some((width, height)) {
             return Err(MediaError::Size { width, height });
         }
-        writeln!(self.out, "{FRAME}")?;
-        Ok(self.out.write_all(&picture.samples)?)
+        self.bytes.clear();
+        self.bytes.extend(FRAME.bytes().chain(*b"\n"));
+        self.bytes.extend(&picture.samples);
+        Ok(self.out.write_all(&self.bytes)?)
     }
 
     /// Hands what is buffered to the file.

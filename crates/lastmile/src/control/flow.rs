@@ -2,7 +2,7 @@
 //! size, overdue feedback, losses that are one congestion, limits, and the decisions that wait.
 
 use super::lately::Lately;
-use super::spacing::Spacing;
+use super::spacing::{Spacing, overdue_after};
 use super::{Decision, Decisions, Feedback, Sent, Setting, Signal};
 use crate::time::{Span, Time};
 use crate::units::{Bytes, Rate};
@@ -24,10 +24,6 @@ fn initial_window(mss: f64) -> f64 {
 pub(super) fn initial_rate(mss: f64, rtt: f64) -> f64 {
     initial_window(mss) / rtt.max(1e-3)
 }
-
-/// Feedback that is further apart than two round-trip times may come so many seconds late: its sender is a program that decodes video, say, and
-/// four round-trip times of a local network are a few milliseconds.
-const SLACK_S: f64 = 0.1;
 
 /// Novelty of a packet's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -234,9 +230,7 @@ impl Flow {
     pub fn restart(&mut self, rtt: Option<f64>, bytes_per_second: f64) {
         let rtt = rtt.unwrap_or(0.5);
         let packets = 2.0 * self.packet_size() / bytes_per_second;
-        let beyond = self.spacing.beyond(rtt);
-        let slack = if beyond > rtt { rtt + beyond + SLACK_S } else { 0.0 };
-        let seconds = ((4.0 * rtt).max(packets) + beyond).max(slack);
+        let seconds = overdue_after((4.0 * rtt).max(packets), rtt, self.spacing.beyond(rtt));
         self.no_feedback_at = Some(self.now + Span::from_secs_f64(seconds.clamp(0.001, 86_400.0)));
     }
 

@@ -7,6 +7,9 @@ use crate::time::{Span, Time};
 
 /// No feedback is waited for longer than that on account of its spacing.
 const MOST: Span = Span::from_secs(1);
+/// Feedback that is further apart than two round-trip times may come so many seconds late: its sender is a program that decodes video, say, and
+/// four round-trip times of a local network are a few milliseconds.
+const SLACK_S: f64 = 0.1;
 /// Initial value: twice the 100 ms at which transport-wide feedback comes usually.
 const FIRST: Span = Span::from_millis(200);
 
@@ -47,6 +50,12 @@ impl Spacing {
     pub(super) fn beyond(&self, rtt: f64) -> f64 {
         (self.longest.as_secs_f64() - rtt).max(0.0)
     }
+}
+
+/// Seconds until feedback is overdue: `least` where it comes once in a round-trip time, and more where it is `beyond` seconds further apart.
+pub(super) fn overdue_after(least: f64, rtt: f64, beyond: f64) -> f64 {
+    let slack = if beyond > rtt { rtt + beyond + SLACK_S } else { 0.0 };
+    (least + beyond).max(slack)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use lastmile::control::{self, RateController};
 use lastmile::endpoint::stream::source::{Frame, FrameSource};
 use lastmile::endpoint::stream::{FrameSink, PlayedFrame, Viewed};
 use lastmile::wire::h264::{packetize, write_nal_unit};
@@ -39,13 +40,17 @@ struct Coded {
 const TOOK: Span = Span::from_millis(2);
 const FRAME: Span = Span::from_millis(40);
 
-/// A sender of such frames.
-pub(super) fn coding(config: SenderConfig, seen: &Shared, factor: f64, took: Span) -> Sender {
+fn coded(config: &SenderConfig, seen: &Shared, factor: f64, took: Span) -> Box<Coded> {
     let setting = config.source_setting();
     let payload = (setting.packet_size.0 - setting.headers.0) as usize;
     let (seen, payloads) = (Arc::clone(seen), Vec::new());
-    let source = Coded { seen, payload, factor, key: true, payloads, took, ended: false };
-    Sender::sourced(config, Box::new(source)).unwrap()
+    Box::new(Coded { seen, payload, factor, key: true, payloads, took, ended: false })
+}
+
+/// A sender of such frames.
+pub(super) fn coding(config: SenderConfig, seen: &Shared, factor: f64, took: Span) -> Sender {
+    let source = coded(&config, seen, factor, took);
+    Sender::sourced(config, source).unwrap()
 }
 
 impl FrameSource for Coded {
@@ -264,6 +269,47 @@ fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
         let rate = came.sent.bytes.bits() as f64 / 5.0;
         assert!((0.8e6..1.4e6).contains(&rate), "{rate:.0}");
     }
+}
+
+/// 1 Mbit/s, whose pacer is all but closed for the first 60 ms of each second.
+#[derive(Clone, Debug)]
+struct Dips(Time);
+
+impl Dips {
+    fn dips(&self) -> bool {
+        self.0.as_nanos() % 1_000_000_000 < 60_000_000
+    }
+}
+
+impl RateController for Dips {
+    fn on_sent(&mut self, _: Time, _: &control::Sent) {}
+    fn on_feedback(&mut self, _: Time, _: &mut control::Feedback<'_>) {}
+    fn on_signal(&mut self, _: Time, _: control::Signal) {}
+    fn poll_timeout(&self) -> Option<Time> {
+        Some(self.0 + Span::from_millis(10))
+    }
+    fn on_timeout(&mut self, now: Time) {
+        self.0 = now;
+    }
+    fn output(&self) -> control::Output {
+        let pacing = Rate::ip(if self.dips() { 10_000 } else { 1_250_000 });
+        control::Output { pacing, ..control::Output::rate(Rate::ip(1_000_000)) }
+    }
+    fn telemetry(&self, _: &mut dyn lastmile::telemetry::Visitor) {}
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
+    }
+}
+
+/// The wait of a frame is judged by the target: at the rate of the moment each would wait for seconds.
+#[test]
+fn a_pacer_that_is_held_back_for_a_moment_costs_no_frame() {
+    let (seen, config) = (Shared::default(), controlled("fixed(rate=1 Mbit/s)"));
+    let source = coded(&config, &seen, 0.9, TOOK);
+    let sender = Sender::controlled(config, Box::new(Dips(Time::ZERO))).unwrap().with_source(source);
+    let came = between(&CLEAN, sender, Receiver::new(ReceiverConfig::new(8)).unwrap());
+    assert_eq!(came.sent.frames_dropped, 0);
+    assert!(came.sent.frames > 120 && came.sent.packets > 400, "{:?}", came.sent);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::equation::Equation;
 use super::law::{Facts, Law, after};
 use super::receive_set::ReceiveSet;
 use crate::control::flow::initial_rate;
+use crate::control::spacing::overdue_after;
 use crate::telemetry::Visitor;
 use crate::time::{Span, Time};
 
@@ -47,7 +48,7 @@ pub(super) struct RfcSender {
     connections: f64,
     equation_rate: f64,
     segment: f64,
-    /// Seconds added to the nofeedback timer for feedback less than once in a round-trip time.
+    /// Seconds by which feedback is further apart than a round-trip time.
     spacing: f64,
     /// After a step down: the bound on X, and its time.
     ramp: Option<(f64, Time)>,
@@ -85,7 +86,8 @@ impl RfcSender {
 
     /// RTO [RFC 5348, 4.3, step 3], and how long the nofeedback timer runs when it was restarted [4.4, step 2].
     fn timeout(&self) -> f64 {
-        (4.0 * self.rtt.unwrap_or(0.0)).max(2.0 * self.segment / self.allowed) + self.spacing
+        let rtt = self.rtt.unwrap_or(0.0);
+        overdue_after((4.0 * rtt).max(2.0 * self.segment / self.allowed), rtt, self.spacing)
     }
 
     /// The last part of step 4 of section 4.3.
