@@ -182,7 +182,12 @@ fn endpoint(
             Some(Box::new(move |frames| stream::film::section(&drawn.lock(), frames)));
         let quality = move || {
             let seen = told.lock();
-            stream::receiving::Seen { psnr: seen.psnr(), ssim: seen.ssim(), undecodable: seen.undecodable }
+            stream::receiving::Seen {
+                psnr: seen.psnr(),
+                ssim: seen.ssim(),
+                undecodable: seen.undecodable,
+                left_out: seen.left_out,
+            }
         };
         let (output, reference) = (args.output.clone().unwrap_or_default(), args.reference.clone());
         let fault = move || {
@@ -239,7 +244,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let frames = Rc::new(Cell::new(Frames::default()));
     let last = Rc::clone(&frames);
     let section = viewed.section.map(|section| Box::new(move || section(last.get())) as Section);
-    let live = args.live.open(header, endpoint)?.with_section(section);
+    let live = args.live.open(header)?.with_section(section);
     let line = args.line(addresses[0].port(), key.as_ref().filter(|_| made));
     let dropped = key.as_ref().map(|key| guard(&mut driver, key.clone(), "packets")).transpose()?;
     if !args.json {
@@ -260,7 +265,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     receiving.quality = viewed.quality;
     let mut screen = Screen::new(args.json);
     let mut fault = None;
-    let written = live.run(&mut driver, None, |event| {
+    let written = live.run(&mut driver, endpoint, None, |event| {
         if let Some(Decision::FramesViewed { viewed, .. }) = event.what.of() {
             frames.set(*viewed);
         }
@@ -294,7 +299,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             None if says => log(),
             None => {}
         }
-        args.once && receiving.streams() > 0
+        args.once && receiving.is_over()
     })?;
     drop(screen);
     if !args.json && receiving.streams() > 0 {

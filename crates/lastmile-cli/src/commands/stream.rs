@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use lastmile::control::Composition;
-use lastmile::endpoint::AnyEndpoint;
+use lastmile::control::{Composition, RateController};
 use lastmile::endpoint::stream::source::{SOURCES, read_sizes};
 use lastmile::endpoint::stream::{
     ControlConfig, Decision, Retransmission, SenderConfig, SenderRate, SourceConfig,
 };
+use lastmile::endpoint::{AnyEndpoint, Endpoints, Event};
 use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile::units::{Bytes, Rate};
@@ -19,6 +19,7 @@ use lastmile::wire::sdes::MasterKey;
 use lastmile_net::recording::Header;
 
 use crate::files::live::LiveArgs;
+use crate::roles::stream::audio::{self, Audio};
 use crate::roles::stream::secure::{Dropped, SecurityArgs, guard};
 use crate::roles::stream::video::{Size, VideoName};
 use crate::roles::stream::{self, sending::Sending};
@@ -71,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     seconds: f64,
     /// End after so many bytes, media and reports together
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "audio")]
     max_bytes: Option<Bytes>,
     /// End after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -92,6 +93,10 @@ pub(crate) struct Args {
     /// Write the stream's description for players such as ffplay (SDP) to FILE, with the key; one is made if none is given
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     sdp: Option<PathBuf>,
+    /// Send audio too, a stand-in without content: 50 packets in a second at this rate of IP packets. It shares the controller and --max with the
+    /// frames, and has its rate first [default of RATE: 80 kbit/s]
+    #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = audio::USUAL)]
+    audio: Option<Rate>,
     /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace` [default: `cbr` at a fixed rate, `on-demand`
     /// under control]
     #[arg(long, value_name = "NAME")]
@@ -122,6 +127,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Number of the audio's sender in events; that of the frames is 0.
+pub(crate) const AUDIO_NODE: u32 = 1;
 /// The least packet: headers of IPv6, UDP and RTP, and a byte.
 const SMALLEST: u64 = 61;
 /// The same of real video: fragments of slices in it have headers of their own.
@@ -210,6 +217,11 @@ impl Args {
         if let Some(within) = self.retransmit {
             stream::of_use("--retransmit", within)?;
         }
+        if self.audio.is_some() && self.live.records() {
+            return wrong(
+                "--record is not for --audio: a recording has one stream. Record at the receiver".to_owned(),
+            );
+        }
         if let Some(rate) = self.frame_rate.filter(|rate| !(0.1..=1_000.0).contains(rate)) {
             return wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"));
         }
@@ -266,6 +278,9 @@ struct Words {
     told: Option<Box<dyn Fn() -> Option<String>>>,
 }
 
+/// The controller of a sender that shares one.
+type Shared = Option<Box<dyn RateController>>;
+
 /// A sender with its header, and its source's words.
 type Made = (Header, AnyEndpoint, Words);
 
@@ -273,7 +288,7 @@ type Made = (Header, AnyEndpoint, Words);
 #[cfg(feature = "video")]
 fn video_endpoint(
     args: &Args,
-    config: SenderConfig,
+    (config, shared): (SenderConfig, Shared),
     (pictures, size): Prepared,
     key: Option<MasterKey>,
 ) -> anyhow::Result<Made> {
@@ -288,7 +303,7 @@ fn video_endpoint(
         })?;
     }
     let (error, coding, name) = (source.error(), source.coding(), args.places[0].clone());
-    let (header, endpoint) = stream::video_sender(config, Box::new(source))?;
+    let (header, endpoint) = stream::video_sender(config, shared, Box::new(source))?;
     let failed = move || error.take().map(|error| Exit::Usage.blame(anyhow!("{name}: {error}")));
     let told = move || {
         let lastmile_net::media::Coding { pictures, left_out, .. } = coding.get();
@@ -300,21 +315,26 @@ fn video_endpoint(
 }
 
 #[cfg(not(feature = "video"))]
-fn video_endpoint(_: &Args, _: SenderConfig, video: Prepared, _: Option<MasterKey>) -> anyhow::Result<Made> {
+fn video_endpoint(
+    _: &Args,
+    _: (SenderConfig, Shared),
+    video: Prepared,
+    _: Option<MasterKey>,
+) -> anyhow::Result<Made> {
     match video {}
 }
 
 /// The sender.
 fn endpoint(
     args: &Args,
-    config: SenderConfig,
+    (config, shared): (SenderConfig, Shared),
     video: Option<Prepared>,
     key: Option<MasterKey>,
 ) -> anyhow::Result<Made> {
     if let Some(video) = video {
-        return video_endpoint(args, config, video, key);
+        return video_endpoint(args, (config, shared), video, key);
     }
-    let (header, endpoint) = stream::sender(config)?;
+    let (header, endpoint) = stream::sender(config, shared)?;
     Ok((header, endpoint, Words::default()))
 }
 
@@ -332,11 +352,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     // A pipe may take its time.
     let video = video.map(|video| prepare(&args, &video)).transpose()?;
-    let socket = args.socket.open(any(peer.ip()), 0)?;
-    let mut driver = args.socket.driver(vec![socket])?;
+    let streams = 1 + usize::from(args.audio.is_some());
+    let sockets: anyhow::Result<_> = (0..streams).map(|_| args.socket.open(any(peer.ip()), 0)).collect();
+    let mut driver = args.socket.driver(sockets?)?;
     let (ssrc, seed) = random_numbers()?;
     let seconds = args.max_seconds.map_or(args.seconds, |most| args.seconds.min(most));
-    let config = SenderConfig {
+    let mut config = SenderConfig {
         source: SourceConfig { seed, ..args.source()? },
         frame_rate: frame_rate(&args, video.as_ref()),
         packet_size: args.packet_size,
@@ -365,14 +386,26 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             "{probe} needs exact times of arrival on fast paths: lastmile receive --receipt-times"
         ));
     }
+    let audio = match args.audio {
+        Some(rate) => Some(Audio::beside(&mut config, rate, random_numbers()?.0)?),
+        None => None,
+    };
     let mut sending = Sending::new(&config);
     sending.srtp = key.as_ref().map(|key| key.suite().name());
-    let (header, endpoint, words) = endpoint(&args, config, video, key.clone())?;
+    sending.audio = audio.as_ref().map(|audio| Box::new(Sending::new(&audio.config)));
+    let (shared, audio) = match audio {
+        Some(Audio { config, shares }) => {
+            let (frames, own) = shares.map(|[frames, own]| (frames, own)).unzip();
+            (frames, Some(stream::sender(config, own)?.1))
+        }
+        None => (None, None),
+    };
+    let (header, endpoint, words) = endpoint(&args, (config, shared), video, key.clone())?;
     let dropped = key.map(|key| guard(&mut driver, key, "answers")).transpose()?;
     let mut screen = Screen::new(args.json);
-    let live = args.live.open(header, endpoint)?;
+    let live = args.live.open(header)?;
     let mut fault = None;
-    let written = live.run(&mut driver, args.max_seconds.map(Duration::from_secs_f64), |event| {
+    let on_event = |event: &Event| {
         let line = sending.take(event);
         if let Some(screen) = &mut screen {
             if let Some(line) = line {
@@ -384,7 +417,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         }
         fault = fault.take().or_else(|| words.failed.as_ref()?());
         fault.is_some()
-    })?;
+    };
+    let limit = args.max_seconds.map(Duration::from_secs_f64);
+    let written = match audio {
+        None => live.run(&mut driver, endpoint, limit, on_event),
+        Some(audio) => {
+            let both = Endpoints::new([(None, endpoint), (Some(AUDIO_NODE), audio)]);
+            live.run_all(&mut driver, both, limit, on_event)
+        }
+    }?;
     drop(screen);
     let interrupted = signals::stopped();
     sending.dropped(dropped.as_ref().map(|dropped: &Dropped| dropped()));

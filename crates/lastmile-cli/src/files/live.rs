@@ -1,4 +1,4 @@
-//! One endpoint on real sockets, with the files that are asked for: its recording, its decisions, its page.
+//! Endpoints on real sockets, with the files that are asked for: a recording, their decisions, a page.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use lastmile::endpoint::{AnyEndpoint, Endpoint, Event};
+use lastmile::endpoint::{AnyEndpoint, Endpoint, Endpoints, Event};
+use lastmile::event;
 use lastmile::node::{Input, Recorded};
 use lastmile::time::Time;
 use lastmile_net::driver::Driver;
@@ -36,9 +37,8 @@ pub(crate) struct LiveArgs {
     html: Option<PathBuf>,
 }
 
-/// An endpoint with its files.
+/// The files of a run.
 pub(crate) struct Live {
-    endpoint: AnyEndpoint,
     recorder: Option<(PathBuf, SharedRecorder)>,
     events: Option<(PathBuf, BufWriter<Spool>)>,
     #[cfg(feature = "pages")]
@@ -52,13 +52,12 @@ pub(crate) type Section = Box<dyn FnOnce() -> String>;
 
 impl LiveArgs {
     /// True if a recording is asked for.
-    #[cfg(feature = "video")]
     pub(crate) fn records(&self) -> bool {
         self.record.is_some()
     }
 
     /// Opens the files of an endpoint, which can be built again from the header.
-    pub(crate) fn open(&self, header: Header, endpoint: AnyEndpoint) -> anyhow::Result<Live> {
+    pub(crate) fn open(&self, header: Header) -> anyhow::Result<Live> {
         #[cfg(feature = "pages")]
         self.html.as_deref().map_or(Ok(()), crate::shell::replace::check)?;
         let record = |file: &PathBuf| anyhow::Ok((file.clone(), recorder::to_file(file, &header)?));
@@ -75,7 +74,6 @@ impl LiveArgs {
             (file, Run { header: Some(header), ..Run::new(&name) })
         });
         Ok(Live {
-            endpoint,
             recorder,
             events,
             #[cfg(feature = "pages")]
@@ -96,10 +94,33 @@ impl Live {
     pub(crate) fn run(
         self,
         driver: &mut Driver,
+        endpoint: AnyEndpoint,
+        limit: Option<Duration>,
+        done: impl FnMut(&Event) -> bool,
+    ) -> anyhow::Result<anyhow::Result<()>> {
+        self.run_as(driver, endpoint, Event::clone, limit, done)
+    }
+
+    /// The same with several endpoints, each on the socket of its place. The page has the decisions of the first.
+    pub(crate) fn run_all(
+        self,
+        driver: &mut Driver,
+        endpoints: Endpoints,
+        limit: Option<Duration>,
+        done: impl FnMut(&Event) -> bool,
+    ) -> anyhow::Result<anyhow::Result<()>> {
+        self.run_as(driver, endpoints, |told| told.what.clone().event(told.at, told.node), limit, done)
+    }
+
+    fn run_as<E: Endpoint>(
+        self,
+        driver: &mut Driver,
+        endpoint: E,
+        event_of: impl Fn(&event::Event<E::Event>) -> Event,
         limit: Option<Duration>,
         mut done: impl FnMut(&Event) -> bool,
     ) -> anyhow::Result<anyhow::Result<()>> {
-        let Live { endpoint, recorder, mut events, section, .. } = self;
+        let Live { recorder, mut events, section, .. } = self;
         #[cfg(feature = "pages")]
         let mut page = self.page;
         let interrupted = Cell::new(false);
@@ -111,7 +132,8 @@ impl Live {
         });
         let mut written = Ok(());
         let over = Cell::new(false);
-        let mut on_event = |event: &Event| {
+        let mut on_event = |told: &event::Event<E::Event>| {
+            let event = &event_of(told);
             if let Some((_, recorder)) = &recorder {
                 recorder.event(event);
             }
@@ -120,7 +142,7 @@ impl Live {
                 written = line.and_then(|()| out.write_all(b"\n"));
             }
             #[cfg(feature = "pages")]
-            if let Some((_, run)) = &mut page {
+            if let Some((_, run)) = page.as_mut().filter(|_| event.node == 0) {
                 run.counts.events += 1;
                 run.event(event.clone());
             }

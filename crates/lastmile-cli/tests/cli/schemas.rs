@@ -129,7 +129,7 @@ fn every_document_has_a_schema_that_it_fits() {
     tried.one("replay", &["replay", &recording, "--json"]);
     tried.one("replay", &["replay", &recording, "--json", "--streams", "--method", "capprobe"]);
     let events_of_receiver = served("receive", |address| {
-        for control in [&["--control", "tfrc+probe+zbs"][..], &["--rate", "1 Mbit/s"]] {
+        for control in [&["--control", "tfrc+probe+zbs"][..], &["--rate", "1 Mbit/s", "--audio"]] {
             let stream = ["stream", address, "--seconds", "2s", "--json", "--events", &events];
             tried.one("stream", &[&stream[..], control].concat());
             tried.all("event", &of_file(&events));

@@ -149,7 +149,7 @@ fn an_operator_measures_between_two_machines() {
 fn an_engineer_streams_between_two_machines() {
     let scratch = Scratch::new("engineer");
     let port = format!("--port {}", port());
-    let receive = format!("{} {port}", command("lastmile receive"));
+    let receive = format!("{} {port}", command("lastmile receive  "));
     let receiver = Terminal::type_in(&scratch.0, &receive);
     begun();
     let wanted = [

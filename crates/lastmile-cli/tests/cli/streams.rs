@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::json::is_document;
 use super::{MACHINE, PEER, USAGE, closed_port};
-use crate::common::{Ended, PROGRAM, Scratch, lastmile, run};
+use crate::common::{Ended, PROGRAM, Scratch, lastmile, read, run};
 
 const INTERRUPTED: i32 = 130;
 
@@ -94,6 +94,14 @@ impl Receiver {
         run(command.envs(self.key.as_ref().map(|key| ("LASTMILE_SRTP_KEY", key))))
     }
 
+    /// A stream of what is written to its standard input.
+    pub(super) fn streaming(&self, options: &[&str]) -> Child {
+        let mut command = Command::new(PROGRAM);
+        command.args(["stream", "-", &self.address]).args(options);
+        command.envs(self.key.as_ref().map(|key| ("LASTMILE_SRTP_KEY", key)));
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
     /// The key in its note on standard error.
     pub(super) fn noted_key(&mut self) -> Option<String> {
         let mut line = String::new();
@@ -130,7 +138,45 @@ pub(super) fn stream(to: &str, options: &[&str]) -> Ended {
 
 const KEYS: &str = "peer control rate_bps target_bps sent_bps received_bps layer packets acknowledged unaccounted lost loss lost_congestion \
                     lost_wireless lost_late scheme_heeded marked frames frames_dropped frame_rate capacity_bps capacity_above_bps hand_offs rtt_min_s rtt_mean_s rtt_max_s jitter_s seconds \
-                    bytes media_bytes padding_bytes report_bytes bytes_received feedback_packets impossible_reports srtp unauthentic replayed ended refused";
+                    bytes media_bytes padding_bytes report_bytes bytes_received feedback_packets impossible_reports srtp unauthentic replayed ended refused audio";
+
+/// 100 of 400 kbit/s are audio, whose packets have 250 B.
+#[test]
+fn audio_beside_frames_has_its_rate_of_one_controllers() {
+    let scratch = Scratch::new("audio");
+    let events = scratch.path("events.jsonl");
+    let receiver = Receiver::start(&["--once"]);
+    let options =
+        ["--audio=100kbit/s", "--max", "400 kbit/s", "--seconds", "3", "--json", "--events", &events];
+    let ended = stream(&receiver.address, &options);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let json = ended.json();
+    is_document(&json, KEYS);
+    let audio = &json["audio"];
+    let packets = audio["packets"].as_u64().unwrap();
+    assert!((148..=151).contains(&packets) && audio["lost"] == 0, "{json:#}");
+    assert_eq!(audio["media_bytes"], 250 * packets);
+    let sent = json["sent_bps"].as_f64().unwrap();
+    assert!((150e3..=310e3).contains(&sent) && json["target_bps"].as_u64().unwrap() <= 300_000, "{json:#}");
+    // Both streams have ended for the receiver, and both senders have told of their packets.
+    let (code, text) = receiver.ended();
+    assert!(code == Some(0) && text.matches("ended by its sender").count() == 2, "{text}");
+    let events = read(&events);
+    let of = |node: &str| events.lines().filter(|line| line.contains(node)).count();
+    assert!(of("\"node\":0") > 3 && of("\"node\":1") > 3, "{events}");
+    // A fixed rate has no controller to share.
+    let receiver = Receiver::start(&["--once"]);
+    let fixed =
+        stream(&receiver.address, &["--audio", "--rate", "200 kbit/s", "--seconds", "1", "--json"]).json();
+    assert_eq!((&fixed["audio"]["media_bytes"], &fixed["media_bytes"]), (&10_000.into(), &25_000.into()));
+    let refused = |options: &[&str], said: &[&str]| {
+        stream(&closed_port(), options).is_error(USAGE, said);
+    };
+    refused(&["--audio=1kbit/s"], &["--audio", "40 kbit/s", "1 Mbit/s"]);
+    refused(&["--audio=100kbit/s", "--max", "100 kbit/s"], &["--max leaves 0 bit/s"]);
+    refused(&["--audio", "--control", "tfrc(form=receiver)"], &["--audio", "tfrc(form=receiver)"]);
+    refused(&["--audio", "--record", "sent.jsonl"], &["--record", "at the receiver"]);
+}
 
 #[test]
 fn a_fixed_rate_arrives_and_both_ends_say_so() {

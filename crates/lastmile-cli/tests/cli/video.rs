@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::streams::{Receiver, stream};
 use super::{PEER, USAGE, closed_port};
-use crate::common::{Scratch, lastmile, read};
+use crate::common::{PROGRAM, Scratch, lastmile, read};
 
 /// The number before or after a word in a text.
 pub(super) fn number(text: &str, before: &str) -> f64 {
@@ -88,6 +88,41 @@ fn a_file_is_sent_over_and_over_and_kept_as_it_came() {
     assert!(std::fs::read(&kept).unwrap().starts_with(&[0, 0, 0, 1, 0x67]));
 }
 
+#[test]
+fn audio_beside_video_is_no_part_of_its_pictures() {
+    let scratch = Scratch::new("video-audio");
+    let times = scratch.path("out.csv");
+    let receiver = Receiver::start(&["--once", "--output", &times, "--reference", "testsrc"]);
+    let options = ["--size", "160x120", "--seconds", "2", "--max", "1 Mbit/s", "--audio", "--json"];
+    let ended = receiver.stream("testsrc", &options);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.json()["audio"]["lost"], 0, "{ended:?}");
+    let (code, text) = receiver.ended();
+    assert_eq!(code, Some(0), "{text}");
+    // Its frames are told of the video's source alone, with the quality.
+    assert!(text.matches("stream from").count() >= 2 && text.matches("frames shown").count() == 1, "{text}");
+    assert!(text.contains("SSIM") && !text.contains("no picture"), "{text}");
+    assert!(read(&times).lines().count() > 40);
+}
+
+/// The player of a pipe is paused for all of the stream: nothing waits for it.
+#[test]
+fn a_player_that_is_paused_stops_neither_end() {
+    let scratch = Scratch::new("video-paused");
+    let pipe = scratch.path("seen.y4m");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let player = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let receiver = Receiver::start(&["--once", "--output", &pipe]);
+    let ended =
+        receiver.stream("testsrc", &["--size", "1280x720", "--seconds", "3", "--frame-rate", "10", "--json"]);
+    assert_eq!((ended.code, &ended.json()["refused"]), (Some(0), &Value::Null), "{ended:?}");
+    let (code, text) = receiver.ended();
+    // 8 MB hold six of the pictures.
+    assert!(code == Some(0) && number(&text, "unusable") == 0.0, "{text}");
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains("left out, since"), "{text}");
+    drop(player);
+}
+
 /// A camera is another program, which ends after two seconds.
 #[test]
 fn pictures_of_another_program_are_sent_as_they_come_to_its_end() {
@@ -114,8 +149,23 @@ fn pictures_of_another_program_are_sent_as_they_come_to_its_end() {
     assert!((8..=60).contains(&frames) && ended.after.as_secs() < 12, "{ended:?}");
     let (code, text) = receiver.ended();
     assert_eq!(code, Some(0), "{text}");
+    // A film that comes all at once: the first picture is taken, the newest is left.
+    let mut film = b"YUV4MPEG2 W64 H48 F25:1\n".to_vec();
+    (0..100_u8).for_each(|number| film.extend([&b"FRAME\n"[..], &[number; 64 * 48 * 3 / 2]].concat()));
+    let receiver = Receiver::start(&["--once", "--output", &scratch.path("film.y4m")]);
+    let mut ended = receiver.streaming(&["--seconds", "20", "--rate", "1 Mbit/s", "--json"]);
+    ended.stdin.take().unwrap().write_all(&film).unwrap();
+    let told = ended.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&told.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("pictures came too soon and were left out"), "{told}");
     // Nothing is on the standard input here.
     stream("-", &[&closed_port()[..], "--plain"]).is_error(USAGE, &["standard input", "it is empty"]);
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let mut typed = std::process::Command::new(PROGRAM);
+    let typed =
+        typed.args(["stream", "-", &closed_port(), "--plain"]).stdin(terminal.slave).output().unwrap();
+    let told = String::from_utf8_lossy(&typed.stderr);
+    assert!(typed.status.code() == Some(USAGE) && told.contains("standard input is a terminal"), "{told}");
     lastmile(&["receive", "--port", "0", "--reference", &pipe])
         .is_error(USAGE, &["camera.y4m", "not of a pipe"]);
 }

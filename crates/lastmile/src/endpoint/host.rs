@@ -143,6 +143,12 @@ impl Node for Endpoints {
     }
 }
 
+impl Endpoint for Endpoints {
+    fn is_finished(&self) -> bool {
+        self.0.iter().all(|seat| seat.endpoint.is_finished())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use anyhow::anyhow;
 use lastmile::Key;
-use lastmile::control::{CONTROLLERS, Composition, Controller, WRAPPERS, Wrapper};
+use lastmile::control::{CONTROLLERS, Composition, Controller, RateController, WRAPPERS, Wrapper};
 use lastmile::endpoint::stream::source::{SOURCES, Source};
 use lastmile::endpoint::stream::{
     ControlConfig, Decision, Receiver, ReceiverConfig, Retransmission, Sender, SenderConfig, SenderRate,
@@ -30,6 +30,7 @@ use crate::shell::exit::Exit;
 use lastmile_report::text::{Table, Text};
 
 mod answer;
+pub(crate) mod audio;
 #[cfg(all(feature = "video", feature = "pages"))]
 pub(crate) mod film;
 #[cfg(feature = "pages")]
@@ -95,25 +96,38 @@ impl Which {
     }
 }
 
-/// A sender on real sockets, and the first line of its recording.
-pub(crate) fn sender(config: SenderConfig) -> anyhow::Result<(Header, AnyEndpoint)> {
-    live(Which::Sender(Box::new(config)))
+/// A sender on real sockets, and the first line of its recording; under a controller that it shares, if it is given.
+pub(crate) fn sender(
+    config: SenderConfig,
+    shared: Option<Box<dyn RateController>>,
+) -> anyhow::Result<(Header, AnyEndpoint)> {
+    let header = Which::Sender(Box::new(config.clone())).header(World::Real)?;
+    Ok((header, any(sender_under(config, shared)?)))
+}
+
+fn sender_under(config: SenderConfig, shared: Option<Box<dyn RateController>>) -> anyhow::Result<Sender> {
+    let sender = match shared {
+        Some(controller) => Sender::controlled(config, controller),
+        None => Sender::new(config),
+    };
+    sender.map_err(|error| Exit::Usage.blame(error))
 }
 
 /// A receiver on real sockets, and the first line of its recording.
 pub(crate) fn receiver(config: ReceiverConfig) -> anyhow::Result<(Header, AnyEndpoint)> {
-    live(Which::Receiver(Box::new(config)))
+    let end = Which::Receiver(Box::new(config));
+    Ok((end.header(World::Real)?, end.endpoint()?))
 }
 
 /// A sender of real video on real sockets, and the header of its page; no recording can build it again.
 #[cfg(feature = "video")]
 pub(crate) fn video_sender(
     config: SenderConfig,
+    shared: Option<Box<dyn RateController>>,
     source: Box<dyn lastmile::endpoint::stream::source::FrameSource>,
 ) -> anyhow::Result<(Header, AnyEndpoint)> {
     let header = Which::Sender(Box::new(config.clone())).header(World::Real)?;
-    let sender = Sender::sourced(config, source).map_err(|error| Exit::Usage.blame(error))?;
-    Ok((header, any(sender)))
+    Ok((header, any(sender_under(config, shared)?.with_source(source))))
 }
 
 /// A receiver with a viewer on real sockets, and the first line of its recording.
@@ -125,10 +139,6 @@ pub(crate) fn viewing_receiver(
     let header = Which::Receiver(Box::new(config.clone())).header(World::Real)?;
     let receiver = Receiver::viewed(config, viewer).map_err(|error| Exit::Usage.blame(error))?;
     Ok((header, any(receiver)))
-}
-
-fn live(end: Which) -> anyhow::Result<(Header, AnyEndpoint)> {
-    Ok((end.header(World::Real)?, end.endpoint()?))
 }
 
 /// Rate of the streams in `conformance`: its path has 2 Mbit/s left in both directions.

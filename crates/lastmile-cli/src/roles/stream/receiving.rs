@@ -25,14 +25,21 @@ pub(crate) struct Seen {
     pub(crate) ssim: Option<f64>,
     /// Frames that gave no picture.
     pub(crate) undecodable: u64,
+    /// Pictures that the reader of a pipe did not take in time.
+    pub(crate) left_out: u64,
 }
 
 impl Seen {
     fn in_words(&self) -> Option<String> {
-        let failed = (self.undecodable > 0).then(|| format!("no picture of {} frames", self.undecodable));
+        let some = |count: u64, text: String| (count > 0).then_some(text);
+        let failed = some(self.undecodable, format!("no picture of {} frames", self.undecodable));
+        let left_out = some(
+            self.left_out,
+            format!("{} left out, since the reader of the pipe was slower", self.left_out),
+        );
         let quality = self.psnr.zip(self.ssim);
         let quality = quality.map(|(psnr, ssim)| format!("PSNR {psnr:.1} dB, SSIM {ssim:.4}"));
-        let all: Vec<String> = quality.into_iter().chain(failed).collect();
+        let all: Vec<String> = quality.into_iter().chain(failed).chain(left_out).collect();
         (!all.is_empty()).then(|| all.join(", "))
     }
 }
@@ -158,6 +165,16 @@ impl Receiving {
         self.left.iter().filter(|(.., why, _, _)| *why != Left::Moved).count()
     }
 
+    /// True once a stream has ended. One that its sender ended may have others of that host beside it, such as audio, which end with it.
+    pub(crate) fn is_over(&self) -> bool {
+        let goes_on = |peer: &SocketAddr| self.under_way.iter().any(|one| one.source.0.ip() == peer.ip());
+        self.left.iter().any(|(peer, _, why, ..)| match why {
+            Left::Moved => false,
+            Left::Goodbye => !goes_on(peer),
+            _ => true,
+        })
+    }
+
     /// The first source that fell silent without a goodbye.
     pub(crate) fn silent(&self) -> Option<SocketAddr> {
         self.left.iter().find(|(.., why, _, _)| *why == Left::Silent).map(|(peer, ..)| *peer)
@@ -166,6 +183,7 @@ impl Receiving {
     /// Lines for people: results of each stream.
     pub(crate) fn lines(&self) -> Text {
         let mut text = Text::default();
+        let last = self.left.iter().rposition(|(.., viewed)| viewed.is_some());
         for (place, (peer, _, why, received, viewed)) in self.left.iter().enumerate() {
             let seconds = (received.last - received.first).as_secs_f64();
             let rate = (seconds > 0.0).then(|| as_rate(received.bytes.bits() as f64 / seconds).to_string());
@@ -194,8 +212,7 @@ impl Receiving {
             ));
             if let Some(viewed) = viewed {
                 // The quality is that of all streams that were decoded: it stands at the last one.
-                let last = place + 1 == self.left.len();
-                let told = self.frames(viewed, last);
+                let told = self.frames(viewed, last == Some(place));
                 text.say(format!("  video: {} frames shown; {told}", viewed.frames));
             }
         }

@@ -69,7 +69,7 @@ mod with_video {
     use lastmile::wire::sdp::Video;
     use lastmile_net::media::h264::{H264Decoder, H264Encoder};
     use lastmile_net::media::{
-        Ladder, MediaError, Output, Pictures, Reference, TestPattern, VideoSource, Viewer, Y4mReader,
+        Ladder, MediaError, Output, Pictures, Pipe, Reference, TestPattern, VideoSource, Viewer, Y4mReader,
         Y4mWriter,
     };
 
@@ -138,7 +138,7 @@ mod with_video {
         Ladder::new(steps).ok_or_else(|| Exit::Usage.blame(anyhow!(why)))
     }
 
-    /// A viewer that writes to a file and compares with a source.
+    /// A viewer that writes to a file or a pipe and compares with a source.
     pub(crate) fn viewer(
         output: Option<&Path>,
         reference: Option<&VideoName>,
@@ -174,8 +174,13 @@ mod with_video {
             if file.metadata().is_ok_and(|about| about.file_type().is_fifo()) {
                 crate::shell::note(&format!("{}: a pipe, which needs a reader first", file.display()));
             }
-            let file = File::create(file).map_err(|error| unwritable(file, &error))?;
-            anyhow::Ok(Box::new(BufWriter::new(file)) as Box<dyn Write + Send>)
+            let opened = File::create(file).and_then(|out| {
+                let whole = out.metadata()?.is_file();
+                let out: Box<dyn Write + Send> =
+                    if whole { Box::new(BufWriter::new(out)) } else { Box::new(Pipe::new(out)?) };
+                Ok(out)
+            });
+            opened.map_err(|error| unwritable(file, &error))
         };
         match file.extension().and_then(|extension| extension.to_str()) {
             Some("y4m") => Ok(Output::Y4m(Y4mWriter::new(out()?, frame_rate))),

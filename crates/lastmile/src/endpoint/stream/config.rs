@@ -2,9 +2,9 @@
 
 use core::net::SocketAddr;
 
-use super::MAX_AWAITED;
 use super::source::{self, FrameSource};
 use super::summary::Scheme;
+use super::{MAX_AWAITED, MEDIA};
 use crate::control::{self, Composition, RateController, Setting};
 use crate::node::Ecn;
 use crate::options::{Choice, ChoiceError, OptionError};
@@ -24,6 +24,9 @@ pub struct SenderConfig {
     pub peer: SocketAddr,
     /// The source's number, which nobody should guess.
     pub ssrc: u32,
+    /// Payload type of its media.
+    #[cfg_attr(feature = "serde", serde(default = "media"))]
+    pub payload_type: u8,
     /// Its rate: fixed, or by a controller.
     pub rate: SenderRate,
     /// Source of its frames.
@@ -53,6 +56,12 @@ pub struct SenderConfig {
     /// Bytes that SRTP adds to packets below this endpoint; sizes and rates count them.
     #[cfg_attr(feature = "serde", serde(default))]
     pub expansion: Expansion,
+}
+
+/// The payload type of recordings that have none.
+#[cfg(feature = "serde")]
+fn media() -> u8 {
+    MEDIA
 }
 
 /// Source of a sender's frames.
@@ -187,6 +196,7 @@ impl SenderConfig {
         SenderConfig {
             peer,
             ssrc,
+            payload_type: MEDIA,
             rate: rate.into(),
             source: SourceConfig::default(),
             frame_rate: 30.0,

@@ -52,6 +52,8 @@ pub const RETRANSMITTED: u8 = 97;
 pub const PADDING: u8 = 98;
 /// Packets of which feedback is awaited: more than any path holds within its interval.
 const MAX_AWAITED: usize = 16_384;
+/// Payload type of audio beside video.
+pub const AUDIO: u8 = 99;
 /// Time between reports, of both ends.
 const REPORT_EVERY: Span = Span::from_secs(1);
 

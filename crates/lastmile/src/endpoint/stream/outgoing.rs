@@ -7,7 +7,7 @@ use super::control::{Control, Train};
 use super::event::End;
 use super::frames::Waiting;
 use super::sender::{Awaited, Sender};
-use super::{MAX_AWAITED, MEDIA, PADDING, middle, ntp, ticks};
+use super::{MAX_AWAITED, PADDING, middle, ntp, ticks};
 use crate::control::{Action, PacketClass};
 use crate::node::{Datagram, Ecn, Output, PortId, Transmit, TransmitId};
 use crate::time::{Span, Time};
@@ -124,7 +124,7 @@ impl Sender {
                 if !self.affords(Bytes(packet.size)) {
                     return self.end(now, End::ByteLimit);
                 }
-                self.send_packet(at + due, TransmitId::UNTRACKED, &packet, MEDIA);
+                self.send_packet(at + due, TransmitId::UNTRACKED, &packet, self.config.payload_type);
             }
             return;
         };
@@ -181,7 +181,7 @@ impl Sender {
             if !self.affords(Bytes(packet.size)) {
                 return self.end(now, End::ByteLimit);
             }
-            self.send_packet(due, TransmitId::UNTRACKED, &packet, MEDIA);
+            self.send_packet(due, TransmitId::UNTRACKED, &packet, self.config.payload_type);
             due += fixed.scaled(HURRY).time_for(Bytes(packet.size));
             bytes += Bytes(packet.size);
         }
@@ -264,7 +264,7 @@ impl Sender {
                 let Some(control) = &mut self.control else { return };
                 control.pacer.release(due, Bytes(packet.size), pacing);
                 let id = control.planned(due, Bytes(packet.size), self.config.ecn, class);
-                self.send_packet(due, TransmitId(id + 1), &packet, MEDIA);
+                self.send_packet(due, TransmitId(id + 1), &packet, self.config.payload_type);
             }
         }
     }

@@ -100,12 +100,9 @@ impl Receiver {
                 if !source.repeats && SendTime::of(&packet).is_some_and(|stamp| stamp.summary) {
                     source.counting = self.counting();
                 }
-                if !source.repeats && self.config.video.is_some() && self.frees_playout() {
-                    source.playout = Some(Box::default());
-                }
                 source.take(at, &packet, size, datagram.ecn);
-                source.play(at, &packet, self.config.video);
                 self.sources.push(source);
+                self.take_frame(at, self.sources.len() - 1, &packet);
             } else {
                 self.turn_away(datagram.from, ssrc, 1);
             }
@@ -118,12 +115,13 @@ impl Receiver {
         source.balance.0 += size;
         let was_known = source.known;
         let taken = source.take(at, &packet, size, datagram.ecn);
-        if taken {
-            source.play(at, &packet, self.config.video);
-        }
         if taken && source.next_feedback.is_none() {
             source.next_feedback = Some(now + source.feedback_after(&self.config));
         }
+        if taken {
+            self.take_frame(at, place, &packet);
+        }
+        let source = &mut self.sources[place];
         if source.known && !may_stay {
             self.sources.swap_remove(place);
             return self.turn_away(datagram.from, ssrc, 1);

@@ -6,14 +6,24 @@ use super::playout::{FrameSink, PlayedFrame};
 use super::receiver::Receiver;
 use crate::node::Output;
 use crate::time::Time;
-use crate::wire::write_picture_loss;
+use crate::wire::{RtpPacket, write_picture_loss};
 
 /// Sources whose frames are played at a time: each may hold 4 MiB.
 const MAX_PLAYED: usize = 4;
 
 impl Receiver {
+    /// Takes in a packet of a source that has frames of video to play from its first one on.
+    pub(super) fn take_frame(&mut self, at: Time, place: usize, packet: &RtpPacket<'_>) {
+        let Source { repeats, playout, .. } = &self.sources[place];
+        let is_video = !repeats && self.config.video == Some(packet.header.payload_type);
+        if is_video && playout.is_none() && self.frees_playout() {
+            self.sources[place].playout = Some(Box::default());
+        }
+        self.sources[place].play(at, packet, self.config.video);
+    }
+
     /// True if one more source may have its frames played: the room of one that is not proven is taken for it.
-    pub(super) fn frees_playout(&mut self) -> bool {
+    fn frees_playout(&mut self) -> bool {
         let playing = self.sources.iter().filter(|source| source.playout.is_some()).count();
         if playing < MAX_PLAYED {
             return true;

@@ -44,10 +44,13 @@ impl Demo {
             let scenario = cell(control, seconds)?;
             let before = takes.first().map(|take| &take.filmed);
             say(&match before {
-                None => format!("Under {control}:"),
-                Some(before) => format!("Under {control}, and {} at that time:", before.name),
+                None => format!(
+                    "Under {control}, in the second before: received, shown, SSIM, delay to the screen:"
+                ),
+                Some(before) => {
+                    format!("Under {control}; | {}: Mbit/s, frames/s, SSIM of the same second:", before.name)
+                }
             });
-            let before = before.map(|before| before.seconds.as_slice());
             let take = match self.no_lab {
                 Some(_) => simulated(&scenario, self.seed, control, before)?,
                 None => match in_real_time(&scenario, self.seed, control, before) {
@@ -91,14 +94,13 @@ impl Take {
 }
 
 /// A line about a second, with the same second of the video before.
-fn line(second: &Second, before: Option<&[Second]>) -> String {
+fn line(second: &Second, before: &[Second]) -> String {
     let number = |value: Option<f64>, digits: usize| {
         value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
     };
-    let same = before.and_then(|seconds| {
-        let same = seconds.iter().find(|other| (other.at - second.at).abs() < 0.5)?;
-        Some(format!("  | {:.2}  {:2.0}  {}", same.received, same.frames, number(same.ssim, 3)))
-    });
+    let same = before.iter().find(|other| (other.at - second.at).abs() < 0.5);
+    let same =
+        same.map(|same| format!("  | {:.2}  {:2.0}  {}", same.received, same.frames, number(same.ssim, 3)));
     format!(
         "{:3.0} s  {:.2} Mbit/s  {:2.0} frames/s  SSIM {:5}  {:>4} ms  {:2} lost{}",
         second.at,
@@ -115,19 +117,19 @@ fn line(second: &Second, before: Option<&[Second]>) -> String {
 fn begin(
     (control, seed): (&str, u64),
     in_real_time: bool,
-    before: Option<&[Second]>,
+    before: Option<&Filmed>,
 ) -> (std::thread::JoinHandle<Filmed>, Makers, Hooks) {
     let (filming, (news, told)) = (Filming::default(), channel());
     let noise = if in_real_time { KERNEL_NOISE } else { Span::ZERO };
-    let make = filming.makers(Makers::registered(noise, seed), in_real_time);
+    let make = filming.makers(Makers::registered(noise, seed), in_real_time, before);
     let prepare = Some(filming.prepare(news));
-    let (name, before) = (control.to_owned(), before.map(<[Second]>::to_vec));
+    let (name, before) = (control.to_owned(), before.map_or(Vec::new(), |before| before.seconds.clone()));
     let collected = std::thread::spawn(move || {
         let mut seconds = 0;
         filming.collect(&name, &told, |second| {
             seconds += 1;
             if seconds % LINES == 0 {
-                say(&line(second, before.as_deref()));
+                say(&line(second, &before));
             }
         })
     });
@@ -142,7 +144,7 @@ fn in_real_time(
     scenario: &Scenario,
     seed: u64,
     control: &str,
-    before: Option<&[Second]>,
+    before: Option<&Filmed>,
 ) -> Result<Take, LabFailure> {
     let begin = || Ok(begin((control, seed), true, before));
     let (collected, run) = in_lab((scenario, seed), (VIDEO_TRIES, sched::may_be_realtime()), begin)?;
@@ -152,12 +154,7 @@ fn in_real_time(
     Ok(Take { filmed: ended(collected)?, lateness: Some(lateness) })
 }
 
-fn simulated(
-    scenario: &Scenario,
-    seed: u64,
-    control: &str,
-    before: Option<&[Second]>,
-) -> anyhow::Result<Take> {
+fn simulated(scenario: &Scenario, seed: u64, control: &str, before: Option<&Filmed>) -> anyhow::Result<Take> {
     let (collected, make, mut hooks) = begin((control, seed), false, before);
     let progress = |_| if signals::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     hooks.progress = Some(Box::new(progress));
@@ -191,11 +188,18 @@ fn section(takes: &[Take]) -> String {
     let table = rows::table(&rows.iter().collect::<Vec<_>>(), &Filmed::COLUMNS);
     let filmed: Vec<&Filmed> = takes.iter().map(|take| &take.filmed).collect();
     let charts = film::charts_beside(&filmed, MOMENTS);
+    // The second video looked at its screen where the first was at its worst.
+    let seen: Vec<_> = filmed.iter().map(|filmed| filmed.seen.lock()).collect();
+    let films: Vec<_> = filmed.iter().zip(&seen).map(|(filmed, seen)| filmed.film(seen)).collect();
     let stills: String =
-        filmed.iter().map(|filmed| plots(&filmed.film(&filmed.seen.lock()).stills())).collect();
+        (0..films.len()).map(|place| plots(&films[place].stills(films.get(place + 1)))).collect();
+    let then = match &filmed[..] {
+        [first, second] => format!("; at that of {} the screen under {} too", first.name, second.name),
+        _ => String::new(),
+    };
     format!(
         "<h2>Video over 802.11g, through a burst of losses and a hand-off</h2>\n{words}<p class=\"soft\">{world}. {ONE_RUN}</p>\n{late}\
-         {table}<article class=\"card\"><div class=\"plots\">\n{}</div></article>\n<h3>The worst second of each, and the source</h3>\n{stills}",
+         {table}<article class=\"card\"><div class=\"plots\">\n{}</div></article>\n<h3>The worst second of each, and the source{then}</h3>\n{stills}",
         charts.concat()
     )
 }
@@ -207,21 +211,20 @@ mod tests {
     /// Three seconds of both in the simulator.
     #[test]
     fn videos_stand_beside_each_other_with_a_still_of_each() {
-        let take = |control: &str, before: Option<&[Second]>| {
+        let take = |control: &str, before: Option<&Filmed>| {
             simulated(&cell(control, 3.0).unwrap(), 1, control, before).unwrap()
         };
         let first = take("tfrc", None);
-        let before = Some(first.filmed.seconds.as_slice());
-        let second = take("lastmile", before);
-        let said = line(&second.filmed.seconds[1], before);
+        let second = take("lastmile", Some(&first.filmed));
+        let said = line(&second.filmed.seconds[1], &first.filmed.seconds);
         assert!(said.contains("frames/s  SSIM 0.9") && said.contains(" lost  | "), "{said}");
         assert!(said.chars().count() <= 80, "{said}");
         // The same again gives the same numbers.
-        let again = take("lastmile", before);
+        let again = take("lastmile", Some(&first.filmed));
         assert_eq!(again.sentence(), second.sentence());
         assert_eq!(again.filmed.seen.lock().psnr(), second.filmed.seen.lock().psnr());
         let page = section(&[first, second]);
-        assert_eq!(page.matches("data:image/png;base64,").count(), 4);
+        assert_eq!(page.matches("data:image/png;base64,").count(), 5);
         assert!(page.contains("In the simulator") && page.contains("never froze"), "{}", &page[..1_000]);
     }
 }

@@ -77,14 +77,17 @@ pub(crate) struct Filming {
 }
 
 impl Filming {
-    /// Makers with the test pattern in the scenario's stream. Coding takes time in real time alone.
-    pub(crate) fn makers(&self, make: Makers, in_real_time: bool) -> Makers {
+    /// Makers with the test pattern in the scenario's stream, and a look at the screen where another video was at its worst. Coding takes time in real
+    /// time alone.
+    pub(crate) fn makers(&self, make: Makers, in_real_time: bool, beside: Option<&Filmed>) -> Makers {
+        let watch = beside.and_then(|other| other.seen.lock().worst.as_ref().map(|still| still.number));
         let slot = Arc::clone(&self.ends);
         make.filming(move |_, config| {
             let made = || {
                 let (pattern, size) = pictures(&VideoName::TestPattern, None, Some(config.frame_rate))?;
                 let (source, _) = source(pattern, size, config)?;
                 let viewer = viewer(None, Some(&VideoName::TestPattern), Some(config.frame_rate))?;
+                viewer.seen().lock().watch = watch;
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((source.coding(), viewer.seen()));
                 let source = if in_real_time { source } else { source.untimed() };
                 anyhow::Ok(Some(Video { source: Box::new(source), viewer: Box::new(viewer) }))

@@ -141,21 +141,29 @@ impl Film<'_> {
             .collect()
     }
 
-    /// The screen in the middle of the worst second, and the source's picture of that moment beside it.
-    pub(crate) fn stills(&self) -> Vec<String> {
-        let Some(Still { number, stood, ssim, second, screen, source }) = &self.seen.worst else {
-            return Vec::new();
-        };
-        let rate = self.seen.frame_rate;
-        let at = *number as f64 / rate;
-        let age = (number - stood) as f64 / rate;
+    /// The screen in the middle of the worst second, that of another video at the same time, if it looked there, and the source's picture.
+    pub(crate) fn stills(&self, beside: Option<&Film<'_>>) -> Vec<String> {
+        let Some(worst) = &self.seen.worst else { return Vec::new() };
+        let same = beside.and_then(|film| Some((film, film.seen.watched.as_ref()?)));
+        let same = same.filter(|(_, still)| still.number == worst.number);
+        let second = format!(", in its second {:.3}", worst.second);
+        let screens = [(self.words(worst) + &second, &worst.screen)];
+        let beside = same.map(|(film, still)| (film.words(still), &still.screen));
+        let source = (format!("{:.1} s: the source", self.at(worst)), &worst.source);
+        let pictures = screens.into_iter().chain(beside).chain([source]);
+        pictures.filter_map(|(words, picture)| Some(html::picture(&words, &png(picture).ok()?))).collect()
+    }
+
+    /// Seconds of a still since the first picture.
+    fn at(&self, still: &Still) -> f64 {
+        still.number as f64 / self.seen.frame_rate
+    }
+
+    fn words(&self, still: &Still) -> String {
+        let age = (still.number - still.stood) as f64 / self.seen.frame_rate;
         let old = if age > 0.0 { format!(", a picture that is {age:.2} s old") } else { String::new() };
         let name = if self.name.is_empty() { String::new() } else { format!("{}, ", self.name) };
-        let words = format!("{name}{at:.1} s: on the screen{old}; SSIM {ssim:.3}, in its second {second:.3}");
-        let pictures = [(words, screen), (format!("{name}{at:.1} s: the source"), source)];
-        let still =
-            |(words, picture): (String, _)| png(picture).ok().map(|file| html::picture(&words, &file));
-        pictures.into_iter().filter_map(still).collect()
+        format!("{name}{:.1} s: on the screen{old}; SSIM {:.3}", self.at(still), still.ssim)
     }
 }
 
@@ -166,7 +174,7 @@ pub(crate) fn section(seen: &Seen, viewed: Viewed) -> String {
     }
     let film = Film { name: String::new(), seen, viewed, began: None };
     let words = html::esc(&film.sentence());
-    let (charts, stills) = (charts(std::slice::from_ref(&film), &[]), html::plots(&film.stills()));
+    let (charts, stills) = (charts(std::slice::from_ref(&film), &[]), html::plots(&film.stills(None)));
     format!(
         "<h2>Video</h2>\n<p>It {words}.</p>\n<article class=\"card\"><div class=\"plots\">\n{}</div></article>\n\
          <h3>The worst second, and the source</h3>\n{stills}",

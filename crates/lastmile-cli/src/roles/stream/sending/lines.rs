@@ -25,7 +25,17 @@ impl Sending {
             dropped => format!("; {dropped} left out"),
         };
         let rtt = milliseconds(self.last_rtt.map(Span::as_secs_f64));
-        vec![
+        let audio = self.audio.as_ref().map(|audio| {
+            let (sent, received) = audio.rates;
+            let lost = audio.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
+            format!(
+                "  audio: {} sent, {} received; lost: {lost} of {} packets",
+                rate(sent),
+                rate(received),
+                audio.packets
+            )
+        });
+        let mut lines = vec![
             format!("{} to {} by {by}, {:.0} s", self.name(), self.peer, self.seconds),
             format!(
                 "  rate: target {}, {} sent, {} received{capacity}",
@@ -36,7 +46,9 @@ impl Sending {
             format!("  round trip: {rtt}; jitter: {}", milliseconds(self.jitter_s)),
             format!("  lost: {lost}{judged}"),
             format!("  frames: {:.1} a second{left_out}", self.rates_of_frames),
-        ]
+        ];
+        lines.extend(audio);
+        lines
     }
 
     /// Counts and rates since the progress before.
@@ -124,6 +136,19 @@ impl Sending {
             ));
         }
         lines.extend(probed);
+        lines.extend(self.audio.as_ref().map(|audio| {
+            let lost = audio.lost.map_or_else(|| "unknown".to_owned(), |lost| lost.to_string());
+            let [rtt, jitter] = [audio.rtt_mean_s, audio.jitter_s].map(milliseconds);
+            format!(
+                "audio: {} received of {} sent; {lost} of {} packets lost ({}); round trip: {rtt}; jitter: {jitter}; cost: {} and {} of reports",
+                rate(audio.received_bps),
+                rate(audio.sent_bps),
+                audio.packets,
+                percent(audio.loss),
+                Bytes(audio.media_bytes),
+                Bytes(audio.report_bytes),
+            )
+        }));
         let padding = match self.padding_bytes {
             0 => String::new(),
             bytes => format!(" ({} of it padding)", Bytes(bytes)),

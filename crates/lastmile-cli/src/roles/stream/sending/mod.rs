@@ -7,7 +7,7 @@ use lastmile::endpoint::Event;
 use lastmile::endpoint::stream::{Decision, End, SenderConfig, SenderRate, Sent};
 use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::shell::exit::Exit;
 
@@ -60,6 +60,9 @@ pub(crate) struct Sending {
     replayed: Option<u64>,
     ended: Option<End>,
     refused: Option<String>,
+    /// Audio beside it.
+    #[serde(serialize_with = "in_short")]
+    pub(crate) audio: Option<Box<Sending>>,
     #[serde(skip)]
     began: Time,
     /// Time and counts of the last progress.
@@ -86,6 +89,41 @@ pub(crate) struct Sending {
     rates: (Option<f64>, Option<f64>),
     #[serde(skip)]
     rates_of_frames: f64,
+}
+
+/// Audio's results.
+#[derive(Serialize)]
+struct Audio {
+    sent_bps: Option<f64>,
+    received_bps: Option<f64>,
+    packets: u64,
+    lost: Option<u64>,
+    loss: Option<f64>,
+    rtt_mean_s: Option<f64>,
+    jitter_s: Option<f64>,
+    media_bytes: u64,
+    report_bytes: u64,
+    bytes_received: u64,
+    ended: Option<End>,
+    refused: Option<String>,
+}
+
+fn in_short<S: Serializer>(audio: &Option<Box<Sending>>, to: S) -> Result<S::Ok, S::Error> {
+    let row = |audio: &Sending| Audio {
+        sent_bps: audio.sent_bps,
+        received_bps: audio.received_bps,
+        packets: audio.packets,
+        lost: audio.lost,
+        loss: audio.loss,
+        rtt_mean_s: audio.rtt_mean_s,
+        jitter_s: audio.jitter_s,
+        media_bytes: audio.media_bytes,
+        report_bytes: audio.report_bytes,
+        bytes_received: audio.bytes_received,
+        ended: audio.ended,
+        refused: audio.refused.clone(),
+    };
+    audio.as_deref().map(row).serialize(to)
 }
 
 impl Sending {
@@ -136,6 +174,7 @@ impl Sending {
             replayed: None,
             ended: None,
             refused: None,
+            audio: None,
             began: Time::ZERO,
             before: (Time::ZERO, Sent::default()),
             rtts: (Span::ZERO, 0),
@@ -152,7 +191,12 @@ impl Sending {
 
     /// Takes in a decision; gives a line for people where one is due, which the screen does not show.
     pub(crate) fn take(&mut self, event: &Event) -> Option<String> {
-        match event.what.of::<Decision>()? {
+        let decision = event.what.of::<Decision>()?;
+        // Decisions of the controller that both share are told by either.
+        if event.node != 0 && !matches!(decision, Decision::Control(_)) {
+            return self.audio.as_mut()?.take(&Event { node: 0, ..event.clone() });
+        }
+        match decision {
             Decision::MediaStarted { .. } => {
                 (self.began, self.before.0) = (event.at, event.at);
                 None
