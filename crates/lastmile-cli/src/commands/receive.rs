@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Frames per second of the sender [default: 30, or those of the reference]
     #[arg(long, value_name = "NUMBER", help_heading = "Real video")]
     frame_rate: Option<f64>,
-    /// End when the first stream ends
+    /// End with the first stream, and with others of its host that are under way, such as its audio
     #[arg(long)]
     once: bool,
     #[command(flatten)]

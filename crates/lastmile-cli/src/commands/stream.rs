@@ -93,8 +93,8 @@ pub(crate) struct Args {
     /// Write the stream's description for players such as ffplay (SDP) to FILE, with the key; one is made if none is given
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     sdp: Option<PathBuf>,
-    /// Send audio too, a stand-in without content: 50 packets in a second at this rate of IP packets. It shares the controller and --max with the
-    /// frames, and has its rate first [default of RATE: 80 kbit/s]
+    /// Send audio too, a stand-in without content: a packet each 20 ms, at this rate of IP packets. It shares the controller and --max with the
+    /// frames, has its rate first, and ends with them [default of RATE: 80 kbit/s]
     #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = audio::USUAL)]
     audio: Option<Rate>,
     /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace` [default: `cbr` at a fixed rate, `on-demand`
@@ -181,6 +181,13 @@ impl Args {
     /// The source of real video, if it is to be sent, and the host.
     fn places(&self) -> anyhow::Result<(Option<VideoName>, &str)> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
+        if let Some(rate) =
+            self.places.iter().find(|place| self.audio.is_some() && place.parse::<Rate>().is_ok())
+        {
+            return wrong(format!(
+                "{rate} is no host: a rate of audio stands behind =, as in --audio={rate}"
+            ));
+        }
         match &self.places[..] {
             [source, host] => {
                 if self.source.is_some() || self.trace.is_some() {
@@ -404,7 +411,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let dropped = key.map(|key| guard(&mut driver, key, "answers")).transpose()?;
     let mut screen = Screen::new(args.json);
     let live = args.live.open(header)?;
-    let mut fault = None;
+    let (mut fault, has_audio) = (None, audio.is_some());
     let on_event = |event: &Event| {
         let line = sending.take(event);
         if let Some(screen) = &mut screen {
@@ -416,7 +423,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             }
         }
         fault = fault.take().or_else(|| words.failed.as_ref()?());
-        fault.is_some()
+        // Audio ends with the frames.
+        let ended = event.node == 0 && matches!(event.what.of(), Some(Decision::MediaEnded { .. }));
+        fault.is_some() || has_audio && ended
     };
     let limit = args.max_seconds.map(Duration::from_secs_f64);
     let written = match audio {

@@ -271,17 +271,11 @@ fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
     }
 }
 
-/// 1 Mbit/s, whose pacer is all but closed for the first 60 ms of each second.
+/// Target and pacing in bit/s by the seconds since the beginning.
 #[derive(Clone, Debug)]
-struct Dips(Time);
+struct Timed(Time, fn(f64) -> (u64, u64));
 
-impl Dips {
-    fn dips(&self) -> bool {
-        self.0.as_nanos() % 1_000_000_000 < 60_000_000
-    }
-}
-
-impl RateController for Dips {
+impl RateController for Timed {
     fn on_sent(&mut self, _: Time, _: &control::Sent) {}
     fn on_feedback(&mut self, _: Time, _: &mut control::Feedback<'_>) {}
     fn on_signal(&mut self, _: Time, _: control::Signal) {}
@@ -292,8 +286,8 @@ impl RateController for Dips {
         self.0 = now;
     }
     fn output(&self) -> control::Output {
-        let pacing = Rate::ip(if self.dips() { 10_000 } else { 1_250_000 });
-        control::Output { pacing, ..control::Output::rate(Rate::ip(1_000_000)) }
+        let (target, pacing) = (self.1)((self.0 - Time::ZERO).as_secs_f64());
+        control::Output { pacing: Rate::ip(pacing), ..control::Output::rate(Rate::ip(target)) }
     }
     fn telemetry(&self, _: &mut dyn lastmile::telemetry::Visitor) {}
     fn clone_box(&self) -> Box<dyn RateController> {
@@ -301,15 +295,28 @@ impl RateController for Dips {
     }
 }
 
-/// The wait of a frame is judged by the target: at the rate of the moment each would wait for seconds.
+/// Frames of 0.9 times the target under such a controller, whose `--max` is 2 Mbit/s.
+fn timed(rates: fn(f64) -> (u64, u64)) -> Came {
+    let (seen, config) = (Shared::default(), controlled("fixed(rate=2 Mbit/s)"));
+    let source = coded(&config, &seen, 0.9, TOOK);
+    let sender = Sender::controlled(config, Box::new(Timed(Time::ZERO, rates))).unwrap().with_source(source);
+    between(&CLEAN, sender, Receiver::new(ReceiverConfig::new(8)).unwrap())
+}
+
+/// For 60 ms of each second the pacer is all but closed. The wait of a frame is judged by the target: at the rate of the moment each would wait
+/// for seconds.
 #[test]
 fn a_pacer_that_is_held_back_for_a_moment_costs_no_frame() {
-    let (seen, config) = (Shared::default(), controlled("fixed(rate=1 Mbit/s)"));
-    let source = coded(&config, &seen, 0.9, TOOK);
-    let sender = Sender::controlled(config, Box::new(Dips(Time::ZERO))).unwrap().with_source(source);
-    let came = between(&CLEAN, sender, Receiver::new(ReceiverConfig::new(8)).unwrap());
+    let came = timed(|at| (1_000_000, if at % 1.0 < 0.06 { 10_000 } else { 1_250_000 }));
     assert_eq!(came.sent.frames_dropped, 0);
     assert!(came.sent.frames > 120 && came.sent.packets > 400, "{:?}", came.sent);
+}
+
+/// A frame that was made at 100 bit/s would have left minutes later, and does not keep those of the whole rate waiting.
+#[test]
+fn frames_go_on_after_a_moment_without_a_rate() {
+    let came = timed(|at| if (2.0..3.0).contains(&at) { (100, 100) } else { (2_000_000, 2_000_000) });
+    assert!((20..45).contains(&came.sent.frames_dropped), "{:?}", came.sent);
 }
 
 #[test]

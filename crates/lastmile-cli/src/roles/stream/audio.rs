@@ -30,7 +30,7 @@ impl Audio {
     pub(crate) fn beside(media: &mut SenderConfig, rate: Rate, ssrc: u32) -> anyhow::Result<Audio> {
         let wrong = |text: String| Exit::Usage.blame(anyhow!("--audio: {text}"));
         if !RATES.contains(&rate) {
-            return Err(wrong(format!("it has {} to {}, not {rate}", RATES.start(), RATES.end())));
+            return Err(wrong(format!("its rate must be {} to {}, not {rate}", RATES.start(), RATES.end())));
         }
         let mut config = SenderConfig {
             ssrc,
@@ -65,12 +65,12 @@ impl Audio {
         }
         let bits = format!("{} bit/s", rate.bits_per_second());
         config.source.source = Some(Choice::named("cbr").with("min", &bits).with("max", &bits));
-        config.rate =
-            SenderRate::Controlled(ControlConfig { min: rate, max: rate, start: None, ..control.clone() });
-        let limits = [control.min..=control.max, rate..=rate];
+        // Its source asks for all of it; where the controller has less, its packets wait and are left out.
+        let limits = ControlConfig { max: rate, start: None, ..control.clone() };
         let [frames, audio] = PRIORITIES;
-        let [of_frames, of_audio] = limits;
-        let shares = group.stream(frames, of_frames).zip(group.stream(audio, of_audio));
+        let shares =
+            group.stream(frames, control.min..=control.max).zip(group.stream(audio, limits.min..=limits.max));
+        config.rate = SenderRate::Controlled(limits);
         let (frames, audio) = shares.ok_or_else(|| anyhow!("a group of streams has no room for two"))?;
         Ok(Audio { config, shares: Some([frames, audio]) })
     }

@@ -64,7 +64,7 @@ pub const ENTRY: Controller = Controller {
 const OVERLOAD_S: f64 = 0.08;
 const LAW_S: f64 = 0.05;
 /// Seconds of receive rates, and the packets that they hold at least: four and twelve frames at 30 a second. The fast one tells what passes while
-/// a queue stands, the slow one what may be asked for, which frames of unequal size must not decide.
+/// a queue stands and bounds the start, the slow one bounds the law, for which frames of unequal size must not decide.
 const FAST: (f64, f64) = (0.15, 4.0);
 const SLOW: (f64, f64) = (0.4, 8.0);
 /// The delay to keep is at most so long, in seconds.

@@ -19,7 +19,7 @@ const FAR: f64 = 0.05;
 /// Growth beyond the law in a control time with an empty queue, and the most of it.
 const RAMP: f64 = 0.15;
 const MOST_GROWTH: f64 = 0.5;
-/// The rate is at most so many times what arrives: at the start what arrived in the shorter time, and later.
+/// The rate is at most so many times the receive rate: of the fast one at the start, and of the slow one later.
 const START_MOST: f64 = 1.75;
 const MOST: f64 = 1.5;
 /// Above a rate at which packets were lost it grows by the square of the time since, by a half in so many seconds; then that is forgotten.
@@ -160,7 +160,7 @@ impl Lastmile {
 
     fn start(&mut self, seen: &Seen) {
         self.next_dip = seen.now + self.config.dip.as_secs_f64();
-        if seen.law_queue > seen.target.max(0.01) {
+        if seen.law_queue + seen.law_rise.max(0.0) > seen.target.max(0.01) {
             if seen.queue > too_long(seen) {
                 self.begin_drain(seen, seen.fast);
             } else {

@@ -24,7 +24,7 @@ const ANSWERED: usize = 60;
 const HURRY: f64 = 2.0;
 /// Packets are handed to the driver so long before they leave, where lost ones are sent again: those do not wait behind a whole frame.
 const AHEAD: Span = Span::from_millis(5);
-/// After the last frame of a source those that wait leave within so long.
+/// After the last frame of a source those that wait leave within so long. Coded frames do not count as waiting for longer.
 const MOST_WAIT: Span = Span::from_millis(500);
 /// Packets of a train that a controller asks for: more are not sent.
 const MAX_TRAIN: u16 = 16;
@@ -113,7 +113,8 @@ impl Sender {
             let hurries = self.control.as_ref().is_some_and(|control| self.pacing(control) > pacing);
             // Without haste the frames made so far leave when those that wait have left.
             let until = if hurries { self.coded_until.max(now) } else { now + pacing.time_for(waiting) };
-            self.coded_until = until + pacing.time_for(made);
+            // At next to no rate they would wait for minutes, whatever the rate is by then.
+            self.coded_until = (until + pacing.time_for(made)).min(now + MOST_WAIT);
         }
         let from = now.max(at) + self.frames.took;
         let Some(control) = &mut self.control else {

@@ -44,11 +44,9 @@ impl Demo {
             let scenario = cell(control, seconds)?;
             let before = takes.first().map(|take| &take.filmed);
             say(&match before {
-                None => format!(
-                    "Under {control}, in the second before: received, shown, SSIM, delay to the screen:"
-                ),
+                None => format!("Under {control}, in the second before each line (ms: delay to the screen):"),
                 Some(before) => {
-                    format!("Under {control}; | {}: Mbit/s, frames/s, SSIM of the same second:", before.name)
+                    format!("Under {control}; behind the bar {} then: Mbit/s, frames/s, SSIM:", before.name)
                 }
             });
             let take = match self.no_lab {
