@@ -20,7 +20,8 @@ fn wallclock_the_demo_measures_sends_video_and_draws_a_page() {
     assert_eq!(long, None);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("The first measurement, packet by packet") && page.contains("WBest"));
-    // The worst second and the source, of both videos; builds without real video have none.
-    let stills = if cfg!(feature = "video") { 4 } else { 0 };
-    assert_eq!(page.matches("data:image/png;base64,").count(), stills);
+    // The worst second and the source, of both videos, and the second at the first's worst, if it goes on so long; builds without real video
+    // have none.
+    let stills = if cfg!(feature = "video") { 4..=5 } else { 0..=0 };
+    assert!(stills.contains(&page.matches("data:image/png;base64,").count()));
 }
