@@ -128,7 +128,7 @@ pub(crate) struct Args {
 }
 
 /// Number of the audio's sender in events; that of the frames is 0.
-pub(crate) const AUDIO_NODE: u32 = 1;
+const AUDIO_NODE: u32 = 1;
 /// The least packet: headers of IPv6, UDP and RTP, and a byte.
 const SMALLEST: u64 = 61;
 /// The same of real video: fragments of slices in it have headers of their own.

@@ -169,9 +169,16 @@ fn audio_beside_frames_has_its_rate_of_one_controllers() {
     let fixed =
         stream(&receiver.address, &["--audio", "--rate", "200 kbit/s", "--seconds", "1", "--json"]).json();
     assert_eq!((&fixed["audio"]["media_bytes"], &fixed["media_bytes"]), (&10_000.into(), &25_000.into()));
+    // Where the controller has less than audio asks for, audio has all of it and no more.
+    let receiver = Receiver::start(&["--once"]);
+    let options = ["--audio", "--control", "fixed(rate=60 kbit/s)", "--seconds", "3", "--json"];
+    let less = stream(&receiver.address, &options).json();
+    let sent = less["audio"]["sent_bps"].as_f64().unwrap();
+    assert!((40e3..70e3).contains(&sent), "{less:#}");
     let refused = |options: &[&str], said: &[&str]| {
         stream(&closed_port(), options).is_error(USAGE, said);
     };
+    refused(&["--audio", "80kbit/s"], &["80kbit/s is no host", "--audio=80kbit/s"]);
     refused(&["--audio=1kbit/s"], &["--audio", "40 kbit/s", "1 Mbit/s"]);
     refused(&["--audio=100kbit/s", "--max", "100 kbit/s"], &["--max leaves 0 bit/s"]);
     refused(&["--audio", "--control", "tfrc(form=receiver)"], &["--audio", "tfrc(form=receiver)"]);
