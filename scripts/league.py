@@ -56,6 +56,8 @@ def filled(page, rows):
             line = "| " + " | ".join([*cells[:2], *numbers]) + " |"
         elif re.fullmatch(r"\| `[a-z]+` \| \d+ \|.* ms \|.*%? \|", line):
             own = [row for row in rows if row["controller"] == name]
+            if not own:
+                sys.exit(f"league: the file is without {name}, which the page has")
             line = "| " + " | ".join([cells[0], *map(str, standing(own))]) + " |"
         lines.append(line)
     return "\n".join(lines) + "\n"
@@ -65,8 +67,4 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     with open(sys.argv[1], newline="") as file:
-        rows = list(csv.DictReader(file))
-    lacking = set(re.findall(r"^\| `([a-z]+)` \| \d+ \|.* ms \|", PAGE.read_text(), re.M)) - {row["controller"] for row in rows}
-    if lacking:
-        sys.exit(f"league: {sys.argv[1]} is without {', '.join(sorted(lacking))}, which the page has")
-    PAGE.write_text(filled(PAGE.read_text(), rows))
+        PAGE.write_text(filled(PAGE.read_text(), list(csv.DictReader(file))))

@@ -36,6 +36,7 @@ class Page(unittest.TestCase):
 
     def test_a_controller_that_is_missing_is_an_error(self):
         self.assertRaises(KeyError, league.filled, PAGE, [row("lastmile", 95.44, 64.2)])
+        self.assertRaises(SystemExit, league.filled, "| `nada` | 0 | 0 | 0 | 0 | 0 %, 0 ms | 0 % |", [row("lastmile", 95.44, 64.2)])
 
 
 if __name__ == "__main__":

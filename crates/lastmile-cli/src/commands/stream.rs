@@ -93,7 +93,7 @@ pub(crate) struct Args {
     /// Write the stream's description for players such as ffplay (SDP) to FILE, with the key; one is made if none is given
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     sdp: Option<PathBuf>,
-    /// Send audio too, a stand-in without content: a packet each 20 ms, at this rate of IP packets. It shares the controller and --max with the
+    /// Send audio too, a stand-in without content: 20 ms in a packet or several, at this rate of IP packets. It shares the controller and --max with the
     /// frames, has its rate first, and ends with them [default of RATE: 80 kbit/s]
     #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = audio::USUAL)]
     audio: Option<Rate>,
@@ -432,7 +432,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         None => live.run(&mut driver, endpoint, limit, on_event),
         Some(audio) => {
             let both = Endpoints::new([(None, endpoint), (Some(AUDIO_NODE), audio)]);
-            live.run_all(&mut driver, both, limit, on_event)
+            live.run(&mut driver, both, limit, on_event)
         }
     }?;
     drop(screen);
@@ -447,7 +447,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         return Err(exit.blame(anyhow!("{why}")));
     } else {
         crate::shell::say(sending.lines().trim_end());
-        sending.refused().into_iter().for_each(crate::shell::note);
+        sending.refused().iter().for_each(|why| crate::shell::note(why));
         sending.miscounted().iter().chain(&sending.impossible()).for_each(|why| crate::shell::note(why));
     }
     words.told.and_then(|told| told()).iter().for_each(|text| crate::shell::note(text));

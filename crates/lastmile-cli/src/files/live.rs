@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use lastmile::endpoint::{AnyEndpoint, Endpoint, Endpoints, Event};
+use lastmile::endpoint::{Endpoint, Event};
 use lastmile::event;
 use lastmile::node::{Input, Recorded};
 use lastmile::time::Time;
@@ -90,36 +90,17 @@ impl Live {
     }
 
     /// Runs the endpoint until it has finished, `limit` is over, `done` says so of a decision, or a signal comes. Files are ended;
-    /// what could not be written is the second error, for after the results.
-    pub(crate) fn run(
-        self,
-        driver: &mut Driver,
-        endpoint: AnyEndpoint,
-        limit: Option<Duration>,
-        done: impl FnMut(&Event) -> bool,
-    ) -> anyhow::Result<anyhow::Result<()>> {
-        self.run_as(driver, endpoint, Event::clone, limit, done)
-    }
-
-    /// The same with several endpoints, each on the socket of its place. The page has the decisions of the first.
-    pub(crate) fn run_all(
-        self,
-        driver: &mut Driver,
-        endpoints: Endpoints,
-        limit: Option<Duration>,
-        done: impl FnMut(&Event) -> bool,
-    ) -> anyhow::Result<anyhow::Result<()>> {
-        self.run_as(driver, endpoints, |told| told.what.clone().event(told.at, told.node), limit, done)
-    }
-
-    fn run_as<E: Endpoint>(
+    /// what could not be written is the second error, for after the results. Of several endpoints the page has the decisions of the first.
+    pub(crate) fn run<E: Endpoint>(
         self,
         driver: &mut Driver,
         endpoint: E,
-        event_of: impl Fn(&event::Event<E::Event>) -> Event,
         limit: Option<Duration>,
         mut done: impl FnMut(&Event) -> bool,
-    ) -> anyhow::Result<anyhow::Result<()>> {
+    ) -> anyhow::Result<anyhow::Result<()>>
+    where
+        event::Event<E::Event>: Clone + Into<Event>,
+    {
         let Live { recorder, mut events, section, .. } = self;
         #[cfg(feature = "pages")]
         let mut page = self.page;
@@ -133,7 +114,7 @@ impl Live {
         let mut written = Ok(());
         let over = Cell::new(false);
         let mut on_event = |told: &event::Event<E::Event>| {
-            let event = &event_of(told);
+            let event: &Event = &told.clone().into();
             if let Some((_, recorder)) = &recorder {
                 recorder.event(event);
             }

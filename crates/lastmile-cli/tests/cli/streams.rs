@@ -99,7 +99,7 @@ impl Receiver {
         let mut command = Command::new(PROGRAM);
         command.args(["stream", "-", &self.address]).args(options);
         command.envs(self.key.as_ref().map(|key| ("LASTMILE_SRTP_KEY", key)));
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// The key in its note on standard error.
@@ -175,6 +175,11 @@ fn audio_beside_frames_has_its_rate_of_one_controllers() {
     let less = stream(&receiver.address, &options).json();
     let sent = less["audio"]["sent_bps"].as_f64().unwrap();
     assert!((40e3..70e3).contains(&sent), "{less:#}");
+    // The frames' least rate is none of audio's.
+    let receiver = Receiver::start(&["--once"]);
+    let options = ["--audio", "--min", "300 kbit/s", "--max", "500 kbit/s", "--seconds", "3", "--json"];
+    let least = stream(&receiver.address, &options).json();
+    assert!(least["target_bps"].as_u64().unwrap() > 400_000, "{least:#}");
     let refused = |options: &[&str], said: &[&str]| {
         stream(&closed_port(), options).is_error(USAGE, said);
     };

@@ -152,12 +152,14 @@ fn pictures_of_another_program_are_sent_as_they_come_to_its_end() {
     // A film that comes all at once: the first picture is taken, the newest is left.
     let mut film = b"YUV4MPEG2 W64 H48 F25:1\n".to_vec();
     (0..100_u8).for_each(|number| film.extend([&b"FRAME\n"[..], &[number; 64 * 48 * 3 / 2]].concat()));
-    let receiver = Receiver::start(&["--once", "--output", &scratch.path("film.y4m")]);
+    let receiver = Receiver::start(&["--output", &scratch.path("film.y4m")]);
     // Audio beside it ends with it.
     let began = std::time::Instant::now();
     let mut ended = receiver.streaming(&["--seconds", "30", "--audio", "--rate", "1 Mbit/s", "--json"]);
     ended.stdin.take().unwrap().write_all(&film).unwrap();
     let told = ended.wait_with_output().unwrap();
+    let json: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!((&json["ended"], &json["audio"]["ended"]), (&"stop".into(), &"stop".into()), "{json:#}");
     assert!(began.elapsed().as_secs() < 15, "{told:?}");
     let told = String::from_utf8_lossy(&told.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("pictures came too soon and were left out"), "{told}");

@@ -110,17 +110,31 @@ fn forged_and_replayed_packets_beside_srtp_are_dropped_and_told() {
     assert!(count("lost") < 0.02 * count("packets"), "{json:#}");
 }
 
-/// A NAT between both ends, which gives the sender another port after that time.
-fn rebinding(to: String, after: Duration) -> String {
-    let front = UdpSocket::bind("127.0.0.1:0").unwrap();
+/// The end that a NAT gives another port.
+#[derive(Clone, Copy, PartialEq)]
+enum Moves {
+    Sender,
+    Receiver,
+}
+
+/// A NAT between both ends, which gives one of them another port after that time.
+fn rebinding(to: String, after: Duration, moves: Moves) -> String {
+    fn bound() -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        socket
+    }
+    let (mut front, mut back) = (bound(), bound());
     let address = front.local_addr().unwrap().to_string();
-    let patience = Some(Duration::from_millis(1));
-    front.set_read_timeout(patience).unwrap();
     std::thread::spawn(move || {
         let (mut buffer, mut sender, began) = ([0; 2_000], None, Instant::now());
         for until in [after, Duration::MAX] {
-            let back = UdpSocket::bind("127.0.0.1:0").unwrap();
-            back.connect(&to).and_then(|()| back.set_read_timeout(patience)).unwrap();
+            match moves {
+                _ if until == after => {}
+                Moves::Sender => back = bound(),
+                Moves::Receiver => front = bound(),
+            }
+            back.connect(&to).unwrap();
             while began.elapsed() < until {
                 if let Ok((len, from)) = front.recv_from(&mut buffer) {
                     sender = Some(from);
@@ -138,7 +152,7 @@ fn rebinding(to: String, after: Duration) -> String {
 #[test]
 fn a_stream_goes_on_from_another_address() {
     let receiver = keyed(&closed_port(), &["--reference", "testsrc"]);
-    let address = rebinding(receiver.address.clone(), Duration::from_secs(2));
+    let address = rebinding(receiver.address.clone(), Duration::from_secs(2), Moves::Sender);
     let ended = streaming(&address, "5").wait_with_output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
     assert!(ended.status.success() && json["ended"] == "stop", "{json:#}");
@@ -150,6 +164,22 @@ fn a_stream_goes_on_from_another_address() {
     let shown: Vec<_> = text.match_indices("video:").map(|(at, _)| number(&text[at..], "video:")).collect();
     // Two sources to the receiver, and one film: all frames but those until the new source's key frame.
     assert!(code == Some(0) && shown.len() == 2 && shown.iter().sum::<f64>() >= 135.0, "{text}");
+}
+
+#[test]
+fn a_stream_follows_its_receiver_to_another_address() {
+    let receiver = keyed(&closed_port(), &["--reference", "testsrc"]);
+    let address = rebinding(receiver.address.clone(), Duration::from_secs(2), Moves::Receiver);
+    let ended = streaming(&address, "6").wait_with_output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert!(ended.status.success() && json["ended"] == "stop", "{json:#}");
+    assert!(json["peer"].as_str().is_some_and(|peer| peer != address), "{json:#}");
+    receiver.interrupt();
+    let (code, text) = receiver.ended();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown: Vec<_> = text.match_indices("video:").map(|(at, _)| number(&text[at..], "video:")).collect();
+    // One source to the receiver: all frames but those of a second or so.
+    assert!(code == Some(0) && shown.len() == 1 && shown[0] >= 135.0, "{text}");
 }
 
 #[test]

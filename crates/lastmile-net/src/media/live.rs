@@ -105,6 +105,11 @@ impl Pictures for Live {
         self.newest.place().left_out
     }
 
+    fn stands_still(&self) -> bool {
+        let place = self.newest.place();
+        place.picture.is_none() && !place.ended
+    }
+
     fn picture(&mut self, number: u64) -> Result<&Picture, MediaError> {
         let mut place = self.newest.place();
         match place.picture.take() {
@@ -158,6 +163,7 @@ mod tests {
         let mut live = live(reader).unwrap();
         assert_eq!((live.size(), live.frame_rate()), ((32, 16), 30.0));
         (0..5).for_each(|number| assert_eq!(live.picture(number).unwrap(), &pictures[0]));
+        assert!(live.stands_still());
         writer.write_all(&bytes[second..]).unwrap();
         assert_eq!(after(&mut live, &pictures[0]).unwrap(), pictures[1]);
         assert_eq!(live.left_out(), 0);

@@ -143,6 +143,11 @@ pub trait Pictures: Send {
     fn left_out(&self) -> u64 {
         0
     }
+
+    /// True while a live source has nothing newer than the last picture.
+    fn stands_still(&self) -> bool {
+        false
+    }
 }
 
 /// Pictures to access units.

@@ -66,6 +66,10 @@ pub struct VideoSource {
     frame_rate: f64,
     /// Number of the picture that is due.
     number: u64,
+    /// Frames since a live source had a new picture.
+    stood: u32,
+    /// A key frame is asked for.
+    key: bool,
     /// Share of the packets' bytes that is not of headers.
     share: f64,
     payloads: Vec<Vec<u8>>,
@@ -111,6 +115,8 @@ impl VideoSource {
             payload,
             frame_rate,
             number: 0,
+            stood: 0,
+            key: true,
             share: payload as f64 / packet_size.0.max(1) as f64,
             payloads: Vec::new(),
             took: Span::ZERO,
@@ -153,7 +159,13 @@ impl VideoSource {
         next
     }
 
+    /// Nothing where a live source has stood still for a second: the picture is on the screen already.
     fn coded(&mut self, target: Rate) -> Result<Vec<u8>, MediaError> {
+        self.stood = if self.pictures.stands_still() { self.stood.saturating_add(1) } else { 0 };
+        if f64::from(self.stood) > self.frame_rate && !self.key {
+            return Ok(Vec::new());
+        }
+        self.key = false;
         self.encoder.set_rate(target.scaled(self.share));
         let picture = sized(self.pictures.picture(self.number)?, self.size)?;
         self.encoder.encode(&picture)
@@ -194,7 +206,7 @@ impl FrameSource for VideoSource {
         let next = self.next();
         self.took = Span::from_nanos(began.elapsed().as_nanos() as i64);
         let mut coding = self.coding.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (coding.pictures, coding.took) = (coding.pictures + 1, coding.took + self.took);
+        (coding.pictures, coding.took) = (coding.pictures + u64::from(size > 0), coding.took + self.took);
         coding.slow += u64::from(self.took > next);
         coding.left_out = self.pictures.left_out();
         Frame { size: Bytes(size), next }
@@ -205,6 +217,7 @@ impl FrameSource for VideoSource {
     }
 
     fn key_frame(&mut self) {
+        self.key = true;
         self.encoder.key_frame();
     }
 
@@ -231,5 +244,63 @@ impl FrameSource for VideoSource {
     fn resize(&mut self, packet_size: Bytes) {
         self.payload = packet_size.0.saturating_sub(self.headers) as usize;
         self.encoder.set_slice_size(self.payload);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A camera that has a new picture where that is true.
+    struct Camera(Arc<Mutex<bool>>, Picture);
+
+    impl Pictures for Camera {
+        fn size(&self) -> (usize, usize) {
+            self.1.size()
+        }
+        fn frame_rate(&self) -> f64 {
+            10.0
+        }
+        fn picture(&mut self, _: u64) -> Result<&Picture, MediaError> {
+            Ok(&self.1)
+        }
+        fn stands_still(&self) -> bool {
+            !*self.0.lock().unwrap()
+        }
+    }
+
+    /// An access unit of a slice for each picture.
+    struct Slices;
+
+    impl Encoder for Slices {
+        fn set_rate(&mut self, _: Rate) {}
+        fn set_slice_size(&mut self, _: usize) {}
+        fn key_frame(&mut self) {}
+        fn encode(&mut self, _: &Picture) -> Result<Vec<u8>, MediaError> {
+            Ok(vec![0, 0, 0, 1, 0x41, 7, 7, 7])
+        }
+    }
+
+    #[test]
+    fn a_live_source_that_stands_still_for_a_second_makes_nothing_but_key_frames() {
+        let has_new = Arc::new(Mutex::new(true));
+        let camera = Camera(Arc::clone(&has_new), Picture::new(32, 16).unwrap());
+        let setting = Setting::of(10.0, Bytes(1_200));
+        let made =
+            VideoSource::new(Box::new(camera), Box::new(Slices), (32, 16), Rate::ip(1_000_000), &setting);
+        let mut source = made.unwrap().0;
+        let mut makes = |frames: usize| -> usize {
+            let mut frame = || source.frame(Time::ZERO, Rate::ip(500_000), Bytes::ZERO);
+            let made = (0..frames).filter(|_| frame().size > Bytes::ZERO).count();
+            source.key_frame();
+            made
+        };
+        assert_eq!(makes(20), 20);
+        *has_new.lock().unwrap() = false;
+        assert_eq!(makes(30), 10);
+        // The receiver asked for one.
+        assert_eq!(makes(30), 1);
+        *has_new.lock().unwrap() = true;
+        assert_eq!(makes(20), 20);
     }
 }

@@ -122,8 +122,7 @@ impl Viewer {
         let Some(Output::H264(out)) = &mut self.output else { return true };
         let goes_on = !self.gap || (unit.key && unit.whole);
         // Nothing is written to see if there is room.
-        let bytes = if goes_on { &unit.bytes[..] } else { &[] };
-        let written = out.write(bytes).and_then(|some| out.write_all(&bytes[some..]));
+        let written = if goes_on { out.write_all(&unit.bytes) } else { out.write(&[]).map(drop) };
         match taken(written.map_err(MediaError::from), &self.seen) {
             Ok(room) => {
                 self.gap = !(room && goes_on);

@@ -3,6 +3,7 @@
 //! A driver knows one node, and what its ports are: sockets of a real host, or UDP ports of a simulated one.
 
 use super::{AnyEndpoint, Decision, Endpoint, Event};
+use crate::event;
 use crate::node::{Input, Node, Output, PortId, Transmit, TransmitId};
 use crate::time::Time;
 
@@ -21,6 +22,12 @@ impl Decided {
     /// The event that it is, at a host of that number.
     pub fn event(self, at: Time, host: u32) -> Event {
         Event { at, node: self.number.unwrap_or(host), seq: self.seq, what: self.what }
+    }
+}
+
+impl From<event::Event<Decided>> for Event {
+    fn from(told: event::Event<Decided>) -> Event {
+        told.what.event(told.at, told.node)
     }
 }
 

@@ -62,6 +62,13 @@ pub struct Expansion {
     pub rtcp: Bytes,
 }
 
+impl Expansion {
+    /// True if packets have tags, and come of nobody without the key.
+    pub fn is_protected(&self) -> bool {
+        self.rtcp > Bytes::ZERO
+    }
+}
+
 /// Master key and master salt of a suite. Its text is base64 of both; `Debug` shows neither.
 ///
 /// ```

@@ -1,6 +1,8 @@
-//! Video over a path that is cut, to a receiver that is started anew, from a sender whose address changes, and beside packets of others.
+//! Video over a path that is cut, to a receiver that is started anew, between ends whose addresses change, and beside packets of others.
 
 use std::sync::Arc;
+
+use lastmile::wire::sdes::Suite;
 
 use super::video::{Shared, Viewer, coding, controlled};
 use super::*;
@@ -13,9 +15,10 @@ fn streamed(
     mut path: impl FnMut(&Way, Datagram) -> Result<Vec<Datagram>, Failure>,
 ) -> (Vec<Time>, End) {
     let seen = Shared::default();
+    let expansion = config.expansion;
     let sender = coding(config, &seen, 1.0, Span::from_millis(2));
     let receiver = |ssrc| {
-        let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(ssrc) };
+        let config = ReceiverConfig { epoch: EPOCH, video: Some(96), expansion, ..ReceiverConfig::new(ssrc) };
         Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap()
     };
     let anew = anew.map(|at| (at, receiver(9)));
@@ -93,6 +96,56 @@ fn a_change_of_the_senders_address_is_survived() {
     assert_eq!(ended, End::Stop);
     assert!(between(&shown, 5, 6) >= 10, "{}", between(&shown, 5, 6));
     assert!(between(&shown, 6, 20) > 320, "{}", between(&shown, 6, 20));
+}
+
+const ELSEWHERE: &str = "10.0.0.3:5005";
+
+fn protected(config: SenderConfig) -> SenderConfig {
+    SenderConfig { expansion: Suite::AesCm128HmacSha1_80.expansion(), ..config }
+}
+
+/// Its packets come from there from 5 s on, and those to the address before are lost.
+#[test]
+fn a_change_of_the_receivers_address_is_survived_with_a_key_alone() {
+    let moved: SocketAddr = ELSEWHERE.parse().unwrap();
+    let moving = |config: SenderConfig| {
+        streamed(config, None, |way, mut datagram| {
+            let after = way.at >= at(5_000);
+            match way.to_receiver {
+                true if after != (datagram.to == moved) => return Ok(vec![]),
+                false if after => datagram.from = moved,
+                _ => {}
+            }
+            Ok(vec![datagram])
+        })
+    };
+    let (shown, ended) = moving(protected(lasting("lastmile", 20)));
+    // Half a second until the receiver calls, and two round trips of 40 ms.
+    assert_eq!((ended, between(&shown, 5, 6) >= 8), (End::Stop, true), "{}", between(&shown, 5, 6));
+    assert!(between(&shown, 6, 20) > 330, "{}", between(&shown, 6, 20));
+    // Without a key anybody could say so.
+    let (shown, ended) = moving(lasting("lastmile", 60));
+    assert_eq!((ended, between(&shown, 6, 60)), (End::NoFeedback, 0));
+}
+
+/// Somebody holds the receiver's packets up, and sends them on from the address of a victim.
+#[test]
+fn an_address_that_does_not_answer_gets_no_stream() {
+    let victim: SocketAddr = ELSEWHERE.parse().unwrap();
+    let (mut to_victim, mut from_victim) = (Bytes::ZERO, Bytes::ZERO);
+    let (shown, ended) = streamed(protected(lasting("lastmile", 60)), None, |way, mut datagram| {
+        if way.to_receiver && datagram.to == victim {
+            to_victim += datagram.ip_size();
+            return Ok(vec![]);
+        }
+        if !way.to_receiver && way.at >= at(5_000) {
+            datagram.from = victim;
+            from_victim += datagram.ip_size();
+        }
+        Ok(vec![datagram])
+    });
+    assert_eq!((ended, between(&shown, 21, 60)), (End::NoFeedback, 0));
+    assert!(Bytes::ZERO < to_victim && to_victim * 2 < from_victim, "{to_victim} for {from_victim}");
 }
 
 /// Beside each packet come truncated copies of it, one of an unknown payload type, and garbage; answers are cut short as well.

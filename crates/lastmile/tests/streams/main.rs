@@ -118,7 +118,7 @@ fn joined(
         for (at, mut datagram) in packets {
             let from_sender = !to_receiver;
             if from_sender {
-                (datagram.from, datagram.to) = ends();
+                datagram.from = ends().0;
             } else {
                 datagram.from = ends().1;
             }

@@ -1,5 +1,7 @@
 //! The receiving end: its counts, and the senders that it answers.
 
+use lastmile::wire::sdes::Expansion;
+
 use super::*;
 
 /// A receiver with what it said so far.
@@ -181,6 +183,42 @@ fn a_silent_source_leaves_after_ten_seconds() {
     assert!(!heard.decisions.iter().any(left));
     heard.input(at(10_001), Input::Wake);
     assert!(heard.decisions.iter().any(left));
+}
+
+/// A receiver with a key cannot know that its own address changed.
+#[test]
+fn a_silent_source_is_called_from_any_address_four_times() {
+    for (rtcp, expected) in [(14, vec![1_500, 2_500, 4_500, 8_500]), (0, vec![])] {
+        let expansion = Expansion { rtp: Bytes(10), rtcp: Bytes(rtcp) };
+        let config = ReceiverConfig { epoch: EPOCH, expansion, ..ReceiverConfig::new(8) };
+        let mut heard = Heard { receiver: Receiver::new(config).unwrap(), ..Heard::new() };
+        (0..=100).for_each(|sequence| heard.media(at(10 * i64::from(sequence)), sequence));
+        heard.input(at(1_100), Input::Wake);
+        let mut called = Vec::new();
+        for now in (1_100..12_000).step_by(10) {
+            heard.packets.clear();
+            heard.input(at(now), Input::Wake);
+            called.extend(heard.packets.iter().map(|call| (now, call.from.ip().is_unspecified())));
+        }
+        assert_eq!(called, expected.into_iter().map(|at| (at, true)).collect::<Vec<_>>());
+    }
+}
+
+/// A source that makes nothing for a while: its reports come, and it learns that somebody is there.
+#[test]
+fn reports_of_a_source_that_pauses_are_answered() {
+    let mut heard = Heard::new();
+    (0..=100).for_each(|sequence| heard.media(at(10 * i64::from(sequence)), sequence));
+    heard.input(at(1_100), Input::Wake);
+    for (second, answers) in [(1, 0), (2, 1), (9, 1)] {
+        heard.packets.clear();
+        let mut bytes = Vec::new();
+        write_sender_report(&mut bytes, OURS, &SenderInfo::default(), &[]);
+        heard.hears(at(1_000 * second + 200), Datagram::udp(ends().0, ends().1, bytes));
+        let reports = heard.packets.iter().flat_map(|datagram| Rtcp::all(datagram.payload.udp().unwrap()));
+        let answered = reports.flatten().filter(|report| matches!(report, Rtcp::Receiver { .. })).count();
+        assert_eq!(answered, answers, "{second}");
+    }
 }
 
 #[test]

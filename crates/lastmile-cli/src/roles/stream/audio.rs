@@ -66,7 +66,8 @@ impl Audio {
         let bits = format!("{} bit/s", rate.bits_per_second());
         config.source.source = Some(Choice::named("cbr").with("min", &bits).with("max", &bits));
         // Its source asks for all of it; where the controller has less, its packets wait and are left out.
-        let limits = ControlConfig { max: rate, start: None, ..control.clone() };
+        let min = if control.min < rate { control.min } else { rate };
+        let limits = ControlConfig { min, max: rate, start: None, ..control.clone() };
         let [frames, audio] = PRIORITIES;
         let shares =
             group.stream(frames, control.min..=control.max).zip(group.stream(audio, limits.min..=limits.max));

@@ -86,6 +86,9 @@ pub(super) fn told(what: &Decision) -> Told {
             );
             (receiver, Mood::Bad, text)
         }
+        Decision::ReceiverMoved { from, to } => {
+            (sender, Mood::Good, format!("the receiver moved from {from} to {to}"))
+        }
         Decision::SchemeNamed { ssrc, scheme, .. } => {
             (receiver, Mood::Good, format!("losses of stream {ssrc:08x} are counted by {scheme}"))
         }

@@ -4,6 +4,7 @@
 //! A stream's share is by its priority, within the rates that its source can use ([`Signal::Demand`]): what one cannot use is for the others, and
 //! where there is too little, the least rates are met from the highest priority on, as of audio before video.
 
+use core::mem::{Discriminant, discriminant};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +26,8 @@ const KEPT: usize = 16_384;
 /// A packet's fate is waited for over so many of its stream's times between feedback, and no longer than that.
 const PATIENCE: i64 = 2;
 const LONGEST: Span = Span::from_secs(1);
+/// The same signal about the path from another stream within so long is of one event.
+const TOLD: Span = Span::from_secs(1);
 /// Requests that wait for a stream's host.
 const WAITING: usize = 16;
 
@@ -51,6 +54,8 @@ struct Group {
     /// Packets of all streams, and fates that wait for those of packets that left before.
     merge: Merge,
     now: Time,
+    /// The last signal about the path, the stream that gave it, and when.
+    told: Option<(Discriminant<Signal>, usize, Time)>,
 }
 
 /// The group's knowledge of a stream.
@@ -81,7 +86,8 @@ impl StreamGroup {
 
     /// A group without streams, whose controller has room for the limits of all of them.
     pub fn new(controller: Box<dyn RateController>) -> StreamGroup {
-        let group = Group { controller, streams: Vec::new(), merge: Merge::default(), now: Time::ZERO };
+        let group =
+            Group { controller, streams: Vec::new(), merge: Merge::default(), now: Time::ZERO, told: None };
         StreamGroup(Arc::new(Mutex::new(group)))
     }
 
@@ -220,6 +226,15 @@ impl Group {
                 stream.wanted = Some(rate);
                 stream.fit();
             }
+            // Of the path: each stream tells of it.
+            Signal::PersistentCongestion | Signal::Excess { .. } | Signal::Route { .. } => {
+                let kind = discriminant(&signal);
+                let same = |(told, by, at): (_, usize, Time)| told == kind && by != place && now < at + TOLD;
+                if !self.told.is_some_and(same) {
+                    self.told = Some((kind, place, now));
+                    self.controller.on_signal(now, signal);
+                }
+            }
             _ => self.controller.on_signal(now, signal),
         }
     }
@@ -352,8 +367,11 @@ impl RateController for Share {
         lock(&self.group).poll_action(self.place)
     }
 
+    /// The first stream that sends tells them.
     fn poll_decision(&mut self) -> Option<Decision> {
-        lock(&self.group).controller.poll_decision()
+        let mut group = lock(&self.group);
+        let teller = group.streams.iter().position(|stream| stream.is_active(group.now)).unwrap_or(0);
+        if teller == self.place { group.controller.poll_decision() } else { None }
     }
 
     fn verdicts(&self) -> Option<Verdicts> {
@@ -365,12 +383,18 @@ impl RateController for Share {
         let whole = group.controller.output();
         let part = group.share(self.place, whole.target) / bits(whole.target).max(1.0);
         let (least, most) = (group.streams[self.place].limits.0, group.streams[self.place].most());
+        // Where the pacer is held back, streams of a high priority have their rates first there too.
+        let pacing = if whole.pacing < whole.target {
+            Rate::ip(group.share(self.place, whole.pacing) as u64)
+        } else {
+            whole.pacing.scaled(part)
+        };
         let target = whole.target.scaled(part);
         let target = if target > most { most } else { target };
         let at_least = |rate: Rate| if rate < least { least } else { rate };
         Output {
             target: at_least(target),
-            pacing: at_least(whole.pacing.scaled(part)),
+            pacing: at_least(pacing),
             window: whole.window.map(|window| Bytes((window.0 as f64 * part) as u64)),
             padding: whole.padding.scaled(part),
             ..whole

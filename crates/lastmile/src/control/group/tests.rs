@@ -125,6 +125,32 @@ fn audio_is_before_video_where_there_is_too_little() {
     assert_eq!(more.iter().filter(|is| **is).count(), MOST - 2);
 }
 
+/// A dip of the pacer to 60 kbit/s of a target of 100.
+#[test]
+fn audio_is_before_video_where_the_pacer_is_held_back() {
+    let told = Arc::new(Mutex::new(Told::default()));
+    let output = Output { pacing: Rate::ip(60_000), ..Output::rate(Rate::ip(100_000)) };
+    let group = StreamGroup::new(Box::new(Script { output, actions: VecDeque::new(), told }));
+    let limits = Rate::ip(100)..=Rate::ip(10_000_000);
+    let mut streams = [1.0, 4.0].map(|of| group.stream(of, limits.clone()).unwrap());
+    streams[0].on_signal(at(0), demand(0, 9_000_000));
+    streams[1].on_signal(at(0), demand(0, 36_000));
+    let paced = streams.map(|stream| stream.output().pacing);
+    assert_eq!(paced, [Rate::ip(24_000), Rate::ip(36_000)]);
+}
+
+/// Both streams met the same outage.
+#[test]
+fn an_event_of_the_path_is_told_once() {
+    let (mut streams, told) = streams(&[1.0, 4.0], &[]);
+    let outage = Signal::PersistentCongestion;
+    for (stream, ms, heard) in [(0, 0, 1), (1, 300, 1), (0, 400, 2), (1, 1_500, 3)] {
+        streams[stream].on_signal(at(ms), outage);
+        let signals = told.lock().unwrap().signals.clone();
+        assert_eq!(signals.iter().filter(|signal| **signal == outage).count(), heard, "{ms}");
+    }
+}
+
 #[test]
 fn packets_of_all_streams_have_numbers_of_their_own() {
     let (mut streams, told) = streams(&[1.0, 1.0], &[]);

@@ -1,11 +1,13 @@
 //! Answers that a sender takes in: feedback, reports, requests for lost packets, goodbyes.
 
+use core::net::SocketAddr;
+
 use super::breaker::{Heard, Verdict};
 use super::event::{Decision, End};
 use super::repeater::Repeater;
 use super::sender::{Awaited, Sender};
-use super::{CLOCK_RATE, from_peer, middle, nearest, ntp};
-use crate::control::Signal;
+use super::{CLOCK_RATE, is_from, middle, nearest, ntp};
+use crate::control::{RouteChange, Signal};
 use crate::node::{Datagram, Ecn, Output};
 use crate::time::{Span, Time};
 use crate::units::Rate;
@@ -13,13 +15,16 @@ use crate::wire::{FeedbackBlock, ReportBlock, Rtcp, TfrcReport, is_rtcp};
 
 /// Key frames that are asked for are so far apart at least.
 const KEY_FRAME_EVERY: Span = Span::from_secs(1);
+/// Another address of the receiver is asked so often at most.
+const ASK_EVERY: Span = Span::from_millis(250);
 
 impl Sender {
     pub(super) fn on_rtcp(&mut self, now: Time, datagram: &Datagram) {
         let own = self.config.ssrc;
-        let Some(bytes) = from_peer(datagram, self.config.peer).filter(|bytes| is_rtcp(bytes)) else {
+        let Some(bytes) = datagram.payload.udp().filter(|bytes| is_rtcp(bytes)) else { return };
+        if !is_from(datagram, self.config.peer) && !self.follows(now, datagram.from, bytes) {
             return;
-        };
+        }
         self.sent.feedback_packets += 1;
         self.sent.feedback_bytes += datagram.ip_size() + self.config.expansion.rtcp;
         self.tell_backlog(now);
@@ -88,6 +93,35 @@ impl Sender {
             control.signals.report(now, sample, &mut *control.controller);
         }
         self.go_on(now);
+    }
+
+    /// A report of the receiver may come from another address: it moved, or a NAT gave it another port. Without SRTP anybody could say so. With
+    /// it the address is asked first, by a report that the receiver alone can answer there: who holds up its packets could have sent this
+    /// one from anywhere. True if the stream goes there from now on.
+    fn follows(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) -> bool {
+        let (own, peer) = (self.config.ssrc, self.config.peer);
+        let is_possible = self.config.expansion.is_protected() && from.is_ipv4() == peer.is_ipv4();
+        let block = Rtcp::all(bytes).map_while(Result::ok).find_map(|packet| match packet {
+            Rtcp::Receiver { blocks, ssrc } | Rtcp::Sender { blocks, ssrc, .. }
+                if self.receiver == Some(ssrc) =>
+            {
+                blocks.iter().find(|block| block.ssrc == own)
+            }
+            _ => None,
+        });
+        let Some(block) = block.filter(|_| is_possible && !self.ended()) else { return false };
+        if self.elsewhere.is_some_and(|(asked, stamp, _)| (asked, stamp) == (from, block.last_report)) {
+            (self.config.peer, self.elsewhere) = (from, None);
+            if let Some(control) = &mut self.control {
+                control.controller.on_signal(now, Signal::Route { why: RouteChange::Path });
+            }
+            self.out.push_back(Output::Event(Decision::ReceiverMoved { from: peer, to: from }));
+            return true;
+        }
+        if self.elsewhere.is_none_or(|(.., at)| now >= at + ASK_EVERY) {
+            self.elsewhere = self.ask(now, from).map(|stamp| (from, stamp, now));
+        }
+        false
     }
 
     /// A receiver report came: it is told of where it can be true. The round-trip time by it.

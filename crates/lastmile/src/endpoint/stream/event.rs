@@ -138,6 +138,13 @@ pub enum Decision {
         /// Round-trip time, where the report answers one of the sender's own.
         rtt: Option<Span>,
     },
+    /// A sender's receiver answers from another address, which it proved; the stream goes there.
+    ReceiverMoved {
+        /// The address before.
+        from: SocketAddr,
+        /// The address from now on.
+        to: SocketAddr,
+    },
     /// A circuit breaker tripped (RFC 8083).
     CircuitBroken {
         /// Which: congestion, or the media timeout.

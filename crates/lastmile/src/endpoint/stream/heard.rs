@@ -25,6 +25,8 @@ const MAX_TOLD: usize = 512;
 const MAX_TIMED: u64 = 192;
 /// Bytes of times of receipt, so that all of a datagram fits 1400.
 const MAX_TIMES: usize = 900;
+/// A source of which nothing comes for so long is told that this end is still there.
+pub(super) const QUIET: Span = Span::from_millis(500);
 
 /// State of a source.
 pub(super) struct Source {
@@ -60,6 +62,8 @@ pub(super) struct Source {
     pub(super) next_feedback: Option<Time>,
     pub(super) next_report: Time,
     pub(super) last_heard: Time,
+    /// Reports since then.
+    calls: u32,
     /// The same SSRC comes from another address since.
     pub(super) moved: bool,
     /// The round-trip time that its packets told of.
@@ -104,12 +108,33 @@ impl Source {
             next_feedback: Some(now + config.feedback.span(None)),
             next_report: now + REPORT_EVERY,
             last_heard: now,
+            calls: 0,
             moved: false,
             rtt: None,
             every: None,
             playout: None,
             counting: None,
         }
+    }
+
+    /// A datagram came from it, to that address of this host.
+    pub(super) fn heard(&mut self, now: Time, own: SocketAddr, size: Bytes) {
+        self.balance.0 += size;
+        (self.last_heard, self.own, self.calls) = (now, own, 0);
+    }
+
+    /// When it is told that this end is still there: after 0.5, 1.5, 3.5 and 7.5 s of silence, since five reports in a row that nothing came
+    /// are the end of a stream (RFC 8083, section 4.2).
+    pub(super) fn call_due(&self) -> Option<Time> {
+        let times = (2_i64 << self.calls.min(8)) - 1;
+        (self.known && !self.repeats).then(|| self.last_heard + QUIET * times)
+    }
+
+    /// A report goes out that this end is still there: from any address of this host, since the one before may be gone.
+    pub(super) fn call(&mut self) {
+        self.calls += 1;
+        let any = if self.own.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+        self.own.set_ip(any);
     }
 
     /// True if feedback goes to it: once it is known; at once if it asks for reports of counts, since at 300 B/s its

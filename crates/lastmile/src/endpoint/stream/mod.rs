@@ -78,9 +78,7 @@ fn nearest(to: u64, low: u16) -> Option<u64> {
     to.checked_add_signed(ahead.into())
 }
 
-/// The UDP payload, of a packet that comes from there.
-fn from_peer(datagram: &Datagram, peer: core::net::SocketAddr) -> Option<&[u8]> {
-    let same =
-        datagram.from.port() == peer.port() && datagram.from.ip().to_canonical() == peer.ip().to_canonical();
-    datagram.payload.udp().filter(|_| same)
+/// True if a packet comes from there.
+fn is_from(datagram: &Datagram, peer: core::net::SocketAddr) -> bool {
+    datagram.from.port() == peer.port() && datagram.from.ip().to_canonical() == peer.ip().to_canonical()
 }

@@ -37,10 +37,13 @@ impl Sender {
     }
 
     fn transmit(&mut self, at: Time, id: TransmitId, ecn: Ecn, payload: Vec<u8>) {
+        self.transmit_to(self.config.peer, at, id, ecn, payload);
+    }
+
+    fn transmit_to(&mut self, to: SocketAddr, at: Time, id: TransmitId, ecn: Ecn, payload: Vec<u8>) {
         self.planned_until = self.planned_until.max(at);
-        let unspecified = if self.config.peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
-        let datagram =
-            Datagram { ecn, ..Datagram::udp(SocketAddr::new(unspecified, 0), self.config.peer, payload) };
+        let unspecified = if to.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+        let datagram = Datagram { ecn, ..Datagram::udp(SocketAddr::new(unspecified, 0), to, payload) };
         self.out.push_back(Output::Transmit(Transmit { id, at, port: PortId(0), datagram }));
     }
 
@@ -102,7 +105,9 @@ impl Sender {
             self.release(now, now + MOST_WAIT);
             return self.end(now, End::Stop);
         }
-        self.sent.frames += 1;
+        // A picture that stands is no frame.
+        let stands = taken && self.frames.is_coded() && self.frames.waiting_bytes == waiting.0;
+        self.sent.frames += u64::from(!stands);
         self.sent.frames_dropped += u64::from(!taken);
         let next = self.frames.next;
         if self.frames.is_coded() && self.control.is_none() {
@@ -113,8 +118,9 @@ impl Sender {
             let hurries = self.control.as_ref().is_some_and(|control| self.pacing(control) > pacing);
             // Without haste the frames made so far leave when those that wait have left.
             let until = if hurries { self.coded_until.max(now) } else { now + pacing.time_for(waiting) };
+            let until = until + pacing.time_for(made);
             // At next to no rate they would wait for minutes, whatever the rate is by then.
-            self.coded_until = (until + pacing.time_for(made)).min(now + MOST_WAIT);
+            self.coded_until = if hurries { until } else { until.min(now + MOST_WAIT) };
         }
         let from = now.max(at) + self.frames.took;
         let Some(control) = &mut self.control else {
@@ -343,13 +349,7 @@ impl Sender {
         let again = again.map(|repeater| (repeater.ssrc(), repeater.packets, repeater.payload));
         let mut bytes = Vec::new();
         for (ssrc, packets, payload) in core::iter::once(media).chain(again) {
-            let info = SenderInfo {
-                ntp: ntp(self.config.epoch, now),
-                rtp: ticks(Time::ZERO + (now - self.config.start).max(Span::ZERO)),
-                packets: packets as u32,
-                bytes: payload as u32,
-            };
-            write_sender_report(&mut bytes, ssrc, &info, &[]);
+            write_sender_report(&mut bytes, ssrc, &self.info(now, packets, payload), &[]);
             write_name(&mut bytes, ssrc, "lastmile");
             if leaves {
                 write_goodbye(&mut bytes, ssrc);
@@ -362,12 +362,38 @@ impl Sender {
         if let Some(every) = every.filter(|_| !leaves) {
             write_feedback_request(&mut bytes, &FeedbackRequest { source: self.config.ssrc, every });
         }
-        self.reports.push_back(middle(ntp(self.config.epoch, now)));
+        self.send_report(now, self.config.peer, bytes);
+    }
+
+    /// The counts of a source's packets in a report.
+    fn info(&self, now: Time, packets: u64, payload: u64) -> SenderInfo {
+        SenderInfo {
+            ntp: ntp(self.config.epoch, now),
+            rtp: ticks(Time::ZERO + (now - self.config.start).max(Span::ZERO)),
+            packets: packets as u32,
+            bytes: payload as u32,
+        }
+    }
+
+    /// Sends a report. Its stamp, by which it is answered.
+    fn send_report(&mut self, now: Time, to: SocketAddr, bytes: Vec<u8>) -> u32 {
+        let stamp = middle(ntp(self.config.epoch, now));
+        self.reports.push_back(stamp);
         if self.reports.len() > ANSWERED {
             self.reports.pop_front();
         }
-        let around = IpVersion::of(self.config.peer).udp_overhead() + self.config.expansion.rtcp;
+        let around = IpVersion::of(to).udp_overhead() + self.config.expansion.rtcp;
         self.sent.report_bytes += Bytes(bytes.len() as u64) + around;
-        self.transmit(now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);
+        self.transmit_to(to, now, TransmitId::UNTRACKED, Ecn::NotEct, bytes);
+        stamp
+    }
+
+    /// Asks an address if the receiver is there, by a report that is smaller than one of its own. Its stamp, if the limit of bytes lets it out.
+    pub(super) fn ask(&mut self, now: Time, to: SocketAddr) -> Option<u32> {
+        let mut bytes = Vec::new();
+        let info = self.info(now, self.sent.packets, self.payload);
+        write_sender_report(&mut bytes, self.config.ssrc, &info, &[]);
+        let size = Bytes(bytes.len() as u64) + IpVersion::of(to).udp_overhead() + self.config.expansion.rtcp;
+        self.affords(size).then(|| self.send_report(now, to, bytes))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::config::refuse_without_truth;
 use super::event::{Decision, Left};
-use super::heard::Source;
+use super::heard::{QUIET, Source};
 use super::missing::Missing;
 use super::playout::FrameSink;
 use super::receiver_config::ReceiverConfig;
@@ -110,9 +110,8 @@ impl Receiver {
         };
         let may_stay = self.sources[place].known || self.may_stay(now, datagram.from);
         let source = &mut self.sources[place];
-        source.last_heard = now;
+        source.heard(now, datagram.to, size);
         let is_back = core::mem::take(&mut source.moved);
-        source.balance.0 += size;
         let was_known = source.known;
         let taken = source.take(at, &packet, size, datagram.ecn);
         if taken && source.next_feedback.is_none() {
@@ -212,9 +211,12 @@ impl Receiver {
                 Rtcp::Sender { ssrc, info, .. } => {
                     if let Some(place) = self.source(datagram.from, ssrc) {
                         let source = &mut self.sources[place];
-                        source.balance.0 += core::mem::take(&mut came);
-                        source.last_heard = now;
+                        source.heard(now, datagram.to, core::mem::take(&mut came));
                         source.sender_report = Some((middle(info.ntp), now));
+                        // Nothing else is answered while no media comes.
+                        if source.known && !source.repeats && now >= source.received.last + QUIET {
+                            self.report(now, place);
+                        }
                     }
                 }
                 Rtcp::Goodbye(sources) => {
@@ -240,14 +242,9 @@ impl Receiver {
 
     /// Sends feedback on a source, with a report where one is due and a goodbye at the end, if it has paid for them.
     fn answer(&mut self, now: Time, place: usize, reports: bool, leaves: bool) {
-        let source = &mut self.sources[place];
         let stamp = middle(ntp(self.config.epoch, now));
-        let mut bytes = Vec::new();
-        if reports {
-            let block = source.block(now);
-            write_receiver_report(&mut bytes, self.config.ssrc, &[block]);
-            write_name(&mut bytes, self.config.ssrc, "lastmile");
-        }
+        let mut bytes = if reports { self.written_report(now, place) } else { Vec::new() };
+        let source = &mut self.sources[place];
         if leaves {
             write_goodbye(&mut bytes, self.config.ssrc);
         }
@@ -255,6 +252,24 @@ impl Receiver {
         if !bytes.is_empty() && self.send(now, place, bytes) {
             self.sources[place].was_told();
         }
+    }
+
+    fn written_report(&mut self, now: Time, place: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_receiver_report(&mut bytes, self.config.ssrc, &[self.sources[place].block(now)]);
+        write_name(&mut bytes, self.config.ssrc, "lastmile");
+        bytes
+    }
+
+    /// Sends a report alone.
+    fn report(&mut self, now: Time, place: usize) {
+        let bytes = self.written_report(now, place);
+        self.send(now, place, bytes);
+    }
+
+    /// When a source is told that this end is still there. Without SRTP it could not know by whom.
+    fn call_due(&self, source: &Source) -> Option<Time> {
+        source.call_due().filter(|_| self.config.expansion.is_protected())
     }
 
     /// Asks for packets that are missing.
@@ -340,6 +355,10 @@ impl Receiver {
             } else if source.asks().is_some_and(|at| at <= now) {
                 self.ask(now, place);
             }
+            if self.call_due(&self.sources[place]).is_some_and(|at| at <= now) {
+                self.sources[place].call();
+                self.report(now, place);
+            }
         }
     }
 
@@ -347,7 +366,8 @@ impl Receiver {
         let again = self.config.nack;
         let plays = |s: &Source| s.playout.as_ref().filter(|_| s.known)?.wake(again);
         let each = |s: &Source| {
-            [Some(s.last_heard + LEASE), s.due().filter(|_| s.is_answered()), s.asks(), plays(s)]
+            let due = s.due().filter(|_| s.is_answered());
+            [Some(s.last_heard + LEASE), due, s.asks(), plays(s), self.call_due(s)]
         };
         let tell = self.turned_away.map(|_| self.next_tell);
         self.sources.iter().flat_map(each).flatten().chain(tell).min()

@@ -1,5 +1,6 @@
 //! The sending end: its state and its times. `answers` takes in answers, `outgoing` makes packets.
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -71,6 +72,8 @@ pub struct Sender {
     pub(super) handed_out: (Option<Time>, Time),
     /// The receiver's number, once it was heard.
     pub(super) receiver: Option<u32>,
+    /// Another address that reports of the receiver come from: the stamp of the report that asked it, and when that left.
+    pub(super) elsewhere: Option<(SocketAddr, u32, Time)>,
     /// When the path first refused packets since something was last heard, and why.
     pub(super) refused: Option<(Time, End)>,
     /// Round-trip time, by the last receiver report.
@@ -175,6 +178,7 @@ impl Sender {
             coded_until: Time::ZERO,
             handed_out: (None, config.start),
             receiver: None,
+            elsewhere: None,
             refused: None,
             rtt: None,
             control,

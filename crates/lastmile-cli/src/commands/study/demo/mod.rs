@@ -141,8 +141,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let filmed = demo.video(args.seconds)?;
     if let Some(page) = &args.html {
-        let first = recording.filter(|_| demo.no_lab.is_none());
-        let first = first.map_or_else(|| Ok(String::new()), |recording| drawn(&recording))?;
+        let first = match &recording {
+            Some(recording) if demo.no_lab.is_none() => drawn(recording)?,
+            // It was begun for a lab, and is empty.
+            Some(recording) => std::fs::remove_file(recording).map(|()| String::new()).unwrap_or_default(),
+            None => String::new(),
+        };
         let body = format!(
             "{}{filmed}<h2>Measurements</h2>\n<div class=\"card scroll\"><pre>{}</pre></div>\n{first}",
             html::heading("Demo", &[("seed", args.seed.to_string()), ("runs of each", "1".to_owned())]),

@@ -145,7 +145,6 @@ impl Film<'_> {
     pub(crate) fn stills(&self, beside: Option<&Film<'_>>) -> Vec<String> {
         let Some(worst) = &self.seen.worst else { return Vec::new() };
         let same = beside.and_then(|film| Some((film, film.seen.watched.as_ref()?)));
-        let same = same.filter(|(_, still)| still.number == worst.number);
         let second = format!(", in its second {:.3}", worst.second);
         let screens = [(self.words(worst) + &second, &worst.screen)];
         let beside = same.map(|(film, still)| (film.words(still), &still.screen));

@@ -179,6 +179,23 @@ mod tests {
     use lastmile::endpoint::stream::{ControlConfig, Decision, SenderConfig, SenderRate};
     use lastmile::time::Time;
 
+    /// A firewall lets the frames through alone.
+    #[test]
+    fn audio_that_nobody_answers_is_told() {
+        let rate = SenderRate::Fixed(Rate::ip(1_000_000));
+        let config = SenderConfig::new("192.0.2.1:5004".parse().unwrap(), 7, rate);
+        let mut sending = Sending::new(&config);
+        sending.audio = Some(Box::new(Sending::new(&config)));
+        for (node, why) in [(1, End::NoFeedback), (0, End::Stop)] {
+            let sent = Sent { feedback_packets: u64::from(why == End::Stop), ..Sent::default() };
+            let what = Decision::MediaEnded { why, sent }.into();
+            sending.take(&Event { at: Time::ZERO, node, seq: 0, what });
+        }
+        let told = sending.refused().unwrap_or_default();
+        assert!(told.starts_with("audio: ") && told.contains("192.0.2.1:5004"), "{told}");
+        assert!(matches!(sending.exit(false), Some(crate::shell::exit::Exit::Peer)));
+    }
+
     /// 11 and 26 packets were judged, 8 of which came after all. The receiver's report is of another moment.
     #[test]
     fn what_is_lost_and_what_was_judged_are_one_count() {

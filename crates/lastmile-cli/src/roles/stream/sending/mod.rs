@@ -194,7 +194,14 @@ impl Sending {
         let decision = event.what.of::<Decision>()?;
         // Decisions of the controller that both share are told by either.
         if event.node != 0 && !matches!(decision, Decision::Control(_)) {
-            return self.audio.as_mut()?.take(&Event { node: 0, ..event.clone() });
+            let audio = self.audio.as_mut()?;
+            let line = audio.take(&Event { node: 0, ..event.clone() });
+            // It ends with the frames, which then interrupts it.
+            audio.ended = audio.ended.map(|ended| match ended {
+                End::Interrupted => self.ended.unwrap_or(ended),
+                ended => ended,
+            });
+            return line;
         }
         match decision {
             Decision::MediaStarted { .. } => {
@@ -223,6 +230,10 @@ impl Sending {
                     self.rtt_mean_s = Some(self.rtts.0.as_secs_f64() / f64::from(self.rtts.1));
                 }
                 None
+            }
+            Decision::ReceiverMoved { from, to } => {
+                self.peer = *to;
+                Some(format!("{:4.0} s  the receiver moved from {from} to {to}", self.seconds))
             }
             Decision::MediaEnded { why, sent } => {
                 self.ended = Some(*why);
@@ -306,16 +317,17 @@ impl Sending {
         self.refused.as_deref().filter(|_| self.feedback_packets == 0)
     }
 
-    /// Why it ended otherwise than it was to, whatever it came to.
-    pub(crate) fn refused(&self) -> Option<&str> {
-        self.refused.as_deref()
+    /// Why it or its audio ended otherwise than it was to, whatever it came to.
+    pub(crate) fn refused(&self) -> Option<String> {
+        let audio = || Some(format!("audio: {}", self.audio.as_ref()?.refused.as_ref()?));
+        self.refused.clone().or_else(audio)
     }
 
     /// The exit code that it deserves.
     pub(crate) fn exit(&self, interrupted: bool) -> Option<Exit> {
         match interrupted {
             true => Some(Exit::Interrupted),
-            false => self.refused.as_ref().map(|_| Exit::Peer),
+            false => self.refused().map(|_| Exit::Peer),
         }
     }
 }
