@@ -68,8 +68,6 @@ pub struct VideoSource {
     number: u64,
     /// Frames since a live source had a new picture.
     stood: u32,
-    /// A key frame is asked for.
-    key: bool,
     /// Share of the packets' bytes that is not of headers.
     share: f64,
     payloads: Vec<Vec<u8>>,
@@ -116,7 +114,6 @@ impl VideoSource {
             frame_rate,
             number: 0,
             stood: 0,
-            key: true,
             share: payload as f64 / packet_size.0.max(1) as f64,
             payloads: Vec::new(),
             took: Span::ZERO,
@@ -159,13 +156,8 @@ impl VideoSource {
         next
     }
 
-    /// Nothing where a live source has stood still for a second: the picture is on the screen already.
     fn coded(&mut self, target: Rate) -> Result<Vec<u8>, MediaError> {
         self.stood = if self.pictures.stands_still() { self.stood.saturating_add(1) } else { 0 };
-        if f64::from(self.stood) > self.frame_rate && !self.key {
-            return Ok(Vec::new());
-        }
-        self.key = false;
         self.encoder.set_rate(target.scaled(self.share));
         let picture = sized(self.pictures.picture(self.number)?, self.size)?;
         self.encoder.encode(&picture)
@@ -206,7 +198,7 @@ impl FrameSource for VideoSource {
         let next = self.next();
         self.took = Span::from_nanos(began.elapsed().as_nanos() as i64);
         let mut coding = self.coding.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (coding.pictures, coding.took) = (coding.pictures + u64::from(size > 0), coding.took + self.took);
+        (coding.pictures, coding.took) = (coding.pictures + 1, coding.took + self.took);
         coding.slow += u64::from(self.took > next);
         coding.left_out = self.pictures.left_out();
         Frame { size: Bytes(size), next }
@@ -217,7 +209,6 @@ impl FrameSource for VideoSource {
     }
 
     fn key_frame(&mut self) {
-        self.key = true;
         self.encoder.key_frame();
     }
 
@@ -235,6 +226,11 @@ impl FrameSource for VideoSource {
 
     fn took(&self) -> Span {
         if self.untimed { Span::ZERO } else { self.took }
+    }
+
+    /// After a second: a camera of fewer pictures than its header says does not rest.
+    fn stands_still(&self) -> bool {
+        f64::from(self.stood) > self.frame_rate
     }
 
     fn has_ended(&self) -> bool {
@@ -282,25 +278,21 @@ mod tests {
     }
 
     #[test]
-    fn a_live_source_that_stands_still_for_a_second_makes_nothing_but_key_frames() {
+    fn a_live_source_without_a_new_picture_for_a_second_stands_still() {
         let has_new = Arc::new(Mutex::new(true));
         let camera = Camera(Arc::clone(&has_new), Picture::new(32, 16).unwrap());
         let setting = Setting::of(10.0, Bytes(1_200));
-        let made =
-            VideoSource::new(Box::new(camera), Box::new(Slices), (32, 16), Rate::ip(1_000_000), &setting);
+        let most = Rate::ip(1_000_000);
+        let made = VideoSource::new(Box::new(camera), Box::new(Slices), (32, 16), most, &setting);
         let mut source = made.unwrap().0;
-        let mut makes = |frames: usize| -> usize {
-            let mut frame = || source.frame(Time::ZERO, Rate::ip(500_000), Bytes::ZERO);
-            let made = (0..frames).filter(|_| frame().size > Bytes::ZERO).count();
-            source.key_frame();
-            made
-        };
-        assert_eq!(makes(20), 20);
-        *has_new.lock().unwrap() = false;
-        assert_eq!(makes(30), 10);
-        // The receiver asked for one.
-        assert_eq!(makes(30), 1);
-        *has_new.lock().unwrap() = true;
-        assert_eq!(makes(20), 20);
+        for (new, expected) in [(true, 0), (false, 20), (true, 0)] {
+            *has_new.lock().unwrap() = new;
+            let mut stands = || {
+                // Its frames go on all the same, for those who have lost the picture.
+                assert!(source.frame(Time::ZERO, Rate::ip(500_000), Bytes::ZERO).size > Bytes::ZERO);
+                source.stands_still()
+            };
+            assert_eq!((0..30).filter(|_| stands()).count(), expected);
+        }
     }
 }

@@ -4,7 +4,6 @@
 //! A stream's share is by its priority, within the rates that its source can use ([`Signal::Demand`]): what one cannot use is for the others, and
 //! where there is too little, the least rates are met from the highest priority on, as of audio before video.
 
-use core::mem::{Discriminant, discriminant};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -55,7 +54,7 @@ struct Group {
     merge: Merge,
     now: Time,
     /// The last signal about the path, the stream that gave it, and when.
-    told: Option<(Discriminant<Signal>, usize, Time)>,
+    told: Option<(Signal, usize, Time)>,
 }
 
 /// The group's knowledge of a stream.
@@ -228,10 +227,15 @@ impl Group {
             }
             // Of the path: each stream tells of it.
             Signal::PersistentCongestion | Signal::Excess { .. } | Signal::Route { .. } => {
-                let kind = discriminant(&signal);
-                let same = |(told, by, at): (_, usize, Time)| told == kind && by != place && now < at + TOLD;
+                // Each has a share of losses of its own.
+                let event = match signal {
+                    Signal::Excess { trips, .. } => Signal::Excess { loss: 0.0, trips },
+                    other => other,
+                };
+                let same =
+                    |(told, by, at): (Signal, usize, Time)| told == event && by != place && now < at + TOLD;
                 if !self.told.is_some_and(same) {
-                    self.told = Some((kind, place, now));
+                    self.told = Some((event, place, now));
                     self.controller.on_signal(now, signal);
                 }
             }

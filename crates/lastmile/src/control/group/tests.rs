@@ -149,6 +149,12 @@ fn an_event_of_the_path_is_told_once() {
         let signals = told.lock().unwrap().signals.clone();
         assert_eq!(signals.iter().filter(|signal| **signal == outage).count(), heard, "{ms}");
     }
+    // A breaker that trips is more than one that warns.
+    let excess = |loss, trips| Signal::Excess { loss, trips };
+    streams[0].on_signal(at(2_000), excess(0.1, false));
+    streams[1].on_signal(at(2_100), excess(0.2, true));
+    streams[0].on_signal(at(2_200), excess(0.1, true));
+    assert_eq!(told.lock().unwrap().signals[3..], [excess(0.1, false), excess(0.2, true)]);
 }
 
 #[test]

@@ -67,7 +67,12 @@ impl Sender {
                 Rtcp::Tfrc(report) if report.source == own => self.on_summary(now, &report),
                 Rtcp::Receiver { blocks, ssrc } | Rtcp::Sender { blocks, ssrc, .. } => {
                     if let Some(block) = blocks.iter().find(|block| block.ssrc == own) {
-                        self.heard(now, ssrc);
+                        // Reports come while nothing arrives, too.
+                        let told = (block.highest, self.sent.packets);
+                        let before = self.told.replace(told);
+                        if before.is_none_or(|(highest, sent)| highest != told.0 || sent == told.1) {
+                            self.heard(now, ssrc);
+                        }
                         reported = self.on_block(now, &block).or(reported);
                     }
                 }
@@ -96,8 +101,8 @@ impl Sender {
     }
 
     /// A report of the receiver may come from another address: it moved, or a NAT gave it another port. Without SRTP anybody could say so. With
-    /// it the address is asked first, by a report that the receiver alone can answer there: who holds up its packets could have sent this
-    /// one from anywhere. True if the stream goes there from now on.
+    /// it the address is asked first, by a report that the receiver has to answer: an attacker may have held this one up, and sent it from
+    /// anywhere. True if the stream goes there from now on.
     fn follows(&mut self, now: Time, from: SocketAddr, bytes: &[u8]) -> bool {
         let (own, peer) = (self.config.ssrc, self.config.peer);
         let is_possible = self.config.expansion.is_protected() && from.is_ipv4() == peer.is_ipv4();

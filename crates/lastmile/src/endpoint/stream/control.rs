@@ -215,8 +215,11 @@ impl Control {
         self.flight.bytes().1
     }
 
-    /// Rate that padding fills up to.
+    /// Rate that padding fills up to: none for a source that rests.
     pub(super) fn fills_up_to(&self) -> Rate {
+        if self.signals.is_paused() {
+            return Rate::ip(0);
+        }
         let control::Output { target, padding, keep_probing, .. } = self.controller.output();
         let wanted = if keep_probing && target > padding { target } else { padding };
         self.below(wanted)

@@ -149,6 +149,11 @@ impl Frames {
         self.source.is_coded()
     }
 
+    /// True if they repeat what the screen shows.
+    pub(super) fn stand_still(&self) -> bool {
+        self.source.stands_still()
+    }
+
     /// True if no more frames will come.
     pub(super) fn has_ended(&self) -> bool {
         self.source.has_ended()

@@ -63,7 +63,7 @@ pub(super) struct Source {
     pub(super) next_report: Time,
     pub(super) last_heard: Time,
     /// Reports since then.
-    calls: u32,
+    pub(super) calls: u32,
     /// The same SSRC comes from another address since.
     pub(super) moved: bool,
     /// The round-trip time that its packets told of.
@@ -130,9 +130,13 @@ impl Source {
         (self.known && !self.repeats).then(|| self.last_heard + QUIET * times)
     }
 
-    /// A report goes out that this end is still there: from any address of this host, since the one before may be gone.
+    /// A report goes out that this end is still there: the first from the address that the source knows, the others from any of this host,
+    /// since that one may be gone.
     pub(super) fn call(&mut self) {
         self.calls += 1;
+        if self.calls == 1 {
+            return;
+        }
         let any = if self.own.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
         self.own.set_ip(any);
     }

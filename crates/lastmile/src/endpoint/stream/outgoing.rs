@@ -105,9 +105,7 @@ impl Sender {
             self.release(now, now + MOST_WAIT);
             return self.end(now, End::Stop);
         }
-        // A picture that stands is no frame.
-        let stands = taken && self.frames.is_coded() && self.frames.waiting_bytes == waiting.0;
-        self.sent.frames += u64::from(!stands);
+        self.sent.frames += 1;
         self.sent.frames_dropped += u64::from(!taken);
         let next = self.frames.next;
         if self.frames.is_coded() && self.control.is_none() {
@@ -137,7 +135,7 @@ impl Sender {
         };
         let most = self.frames.range().1;
         control.app_limited = (most < target || self.frames.lack()) && control.fills_up_to() < target;
-        let waits = self.frames.waiting() > 0;
+        let waits = self.frames.waiting() > 0 && !self.frames.stand_still();
         control.signals.frame(now, waits, &mut *control.controller);
         control.make_good(now - at);
         self.tell_backlog(now);
@@ -375,9 +373,10 @@ impl Sender {
         }
     }
 
-    /// Sends a report. Its stamp, by which it is answered.
+    /// Sends a report. Its stamp, by which it is answered: one that went elsewhere too proves nothing.
     fn send_report(&mut self, now: Time, to: SocketAddr, bytes: Vec<u8>) -> u32 {
         let stamp = middle(ntp(self.config.epoch, now));
+        self.elsewhere.take_if(|(_, asked, _)| *asked == stamp);
         self.reports.push_back(stamp);
         if self.reports.len() > ANSWERED {
             self.reports.pop_front();
@@ -388,8 +387,12 @@ impl Sender {
         stamp
     }
 
-    /// Asks an address if the receiver is there, by a report that is smaller than one of its own. Its stamp, if the limit of bytes lets it out.
+    /// Asks an address if the receiver is there, by a report that is smaller than one of its own. Its stamp, if the limit of bytes lets it out
+    /// and no other report has that stamp.
     pub(super) fn ask(&mut self, now: Time, to: SocketAddr) -> Option<u32> {
+        if self.reports.contains(&middle(ntp(self.config.epoch, now))) {
+            return None;
+        }
         let mut bytes = Vec::new();
         let info = self.info(now, self.sent.packets, self.payload);
         write_sender_report(&mut bytes, self.config.ssrc, &info, &[]);

@@ -206,6 +206,7 @@ impl Receiver {
     fn on_rtcp(&mut self, now: Time, datagram: &Datagram, bytes: &[u8]) {
         // The datagram's bytes are counted once, for all its reports and sources.
         let mut came = datagram.ip_size() + self.config.expansion.rtcp;
+        let asks = self.config.expansion.is_protected() && Rtcp::all(bytes).nth(1).is_none();
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             match packet {
                 Rtcp::Sender { ssrc, info, .. } => {
@@ -213,8 +214,10 @@ impl Receiver {
                         let source = &mut self.sources[place];
                         source.heard(now, datagram.to, core::mem::take(&mut came));
                         source.sender_report = Some((middle(info.ntp), now));
-                        // Nothing else is answered while no media comes.
-                        if source.known && !source.repeats && now >= source.received.last + QUIET {
+                        // Nothing else is answered while no media comes. A report alone asks if this end is there.
+                        let is_due = asks || now >= source.received.last + QUIET;
+                        if source.known && !source.repeats && is_due {
+                            source.calls = 1;
                             self.report(now, place);
                         }
                     }

@@ -72,6 +72,8 @@ pub struct Sender {
     pub(super) handed_out: (Option<Time>, Time),
     /// The receiver's number, once it was heard.
     pub(super) receiver: Option<u32>,
+    /// The highest number in the last receiver report, and the packets that were sent then.
+    pub(super) told: Option<(u32, u64)>,
     /// Another address that reports of the receiver come from: the stamp of the report that asked it, and when that left.
     pub(super) elsewhere: Option<(SocketAddr, u32, Time)>,
     /// When the path first refused packets since something was last heard, and why.
@@ -178,6 +180,7 @@ impl Sender {
             coded_until: Time::ZERO,
             handed_out: (None, config.start),
             receiver: None,
+            told: None,
             elsewhere: None,
             refused: None,
             rtt: None,

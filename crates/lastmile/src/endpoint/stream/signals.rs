@@ -56,6 +56,11 @@ impl Signals {
         }
     }
 
+    /// True while the source makes nothing, or nothing new.
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     /// Feedback came, with a round-trip time or none, and these fates.
     pub(super) fn feedback(
         &mut self,

@@ -71,6 +71,11 @@ pub trait FrameSource: Debug + Send {
         Vec::new()
     }
 
+    /// True while its frames repeat a picture, since a camera makes no more: the stream rests.
+    fn stands_still(&self) -> bool {
+        false
+    }
+
     /// True once it has no more frames: the one that was asked for last is empty, and its stream ends.
     fn has_ended(&self) -> bool {
         false
