@@ -33,8 +33,12 @@ const TAKEN_S: f64 = 8.0;
 const HIDDEN: f64 = 0.8;
 const HIDDEN_PACKETS: f64 = 1.5;
 const LOOK_S: f64 = 0.5;
-/// A test finds nobody if the queue falls to that part.
+/// A test finds nobody if the queue falls to that part; and one of a hidden queue, if it falls to that: a flow of this kind takes the room of the
+/// other half, and keeps two thirds of the queue at three halves of its rate. A queue of TCP falls by half of this flow's own small part.
 const GONE: f64 = 0.4;
+const HIDDEN_GONE: f64 = 0.8;
+/// A queue of that part of this is gone whatever the delay to keep is.
+const ALL_GONE: f64 = 0.25;
 /// Part of the window that a loss leaves, and packets by which it grows in a round trip. TCP's friend would grow by 3 (1 - b) / (1 + b) = 1/3
 /// (RFC 9438, section 4.3); pacing loses less of a full queue than TCP's bursts, but the test below gives way now and then.
 const BETA: f64 = 0.8;
@@ -161,7 +165,7 @@ impl Lastmile {
         let Some(Standing { since, rate, .. }) = self.standing(seen, taken) else { return false };
         if taken && now - since > LOOK_S.max(2.0 * control_time) {
             (self.beside.had, self.beside.over) = ((f64::NEG_INFINITY, 0.0), NONE_STANDS);
-            self.give_way(seen, self.rate.max(slow) * self.round_trip());
+            self.give_way(seen, self.rate.max(slow) * self.round_trip(), HIDDEN_GONE);
             return true;
         }
         let was_lately = now - self.beside.was_last < LATELY_S;
@@ -274,23 +278,23 @@ impl Lastmile {
             }
         }
         if now > self.beside.next_test {
-            self.give_way(seen, self.beside.window);
+            self.give_way(seen, self.beside.window, GONE);
         }
     }
 
     /// Halves the rate for a while, to see if anybody else is there; if so, it competes with that window.
-    fn give_way(&mut self, seen: &Seen, window: f64) {
+    fn give_way(&mut self, seen: &Seen, window: f64, gone: f64) {
         let until = seen.now + (3.0 * seen.control_time).max(1.0);
-        self.phase = Phase::Withdraw { until, window, queue: seen.queue };
+        self.phase = Phase::Withdraw { until, window, gone: gone * seen.queue };
         self.set(0.5 * seen.fast);
     }
 
     /// While the rate is halved: nobody else is there if the queue goes.
-    pub(super) fn withdraw(&mut self, seen: &Seen, until: f64, window: f64, before: f64) {
+    pub(super) fn withdraw(&mut self, seen: &Seen, until: f64, window: f64, gone: f64) {
         let rate = window / self.round_trip();
         // Where packets differ in size, a full one's time looks like a queue.
         let packet_s = self.flow.full_size() / rate.max(1.0);
-        if seen.queue < seen.target.min(GONE * before).max(0.1 * before).max(packet_s) {
+        if seen.queue < seen.target.min(gone).max(ALL_GONE * gone).max(packet_s) {
             self.beside.left = (seen.now, rate);
             self.set(0.9 * rate);
             self.track(seen.now);

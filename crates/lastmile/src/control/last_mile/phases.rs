@@ -30,6 +30,8 @@ const START_LOSS: f64 = 0.2;
 /// ACM Queue 14(5), 2016).
 const DRAIN_S: f64 = 0.3;
 const DRAIN: (f64, f64) = (0.08, 0.6);
+/// Where arrivals are less than that part of the rate that the path was thought to carry, it is lowered to that part at once.
+const FAR_LESS: f64 = 0.5;
 /// Part of the rate that is taken up after a queue that was this flow's.
 const AFTER_DRAIN: f64 = 0.95;
 /// Pacing in a dip over target, and its least length in seconds; BBR's probes of the round trip are such dips.
@@ -53,8 +55,8 @@ pub(super) enum Phase {
     Dip { until: f64 },
     /// Competes with flows that fill the queue.
     Beside,
-    /// Halves the rate for a while: are there such flows? Window in bytes and queue in seconds before.
-    Withdraw { until: f64, window: f64, queue: f64 },
+    /// Halves the rate for a while: are there such flows? Window in bytes before, and the queue in seconds below which there are none.
+    Withdraw { until: f64, window: f64, gone: f64 },
 }
 
 /// A queue that drains.
@@ -64,6 +66,14 @@ pub(super) struct Drain {
     /// The rate that the path is thought to carry, bytes a second, and the part of it that is not sent.
     anchor: f64,
     cut: f64,
+}
+
+#[cfg(test)]
+impl Drain {
+    /// Of a path that is thought to carry so much.
+    pub(super) fn of(since: f64, anchor: f64) -> Drain {
+        Drain { since, anchor, cut: DRAIN.1 }
+    }
 }
 
 impl Phase {
@@ -134,7 +144,7 @@ impl Lastmile {
             Phase::Drain(drain) => self.drain(&seen, drain),
             Phase::Dip { until } => self.dip(&seen, until),
             Phase::Beside => self.compete(&seen),
-            Phase::Withdraw { until, window, queue } => self.withdraw(&seen, until, window, queue),
+            Phase::Withdraw { until, window, gone } => self.withdraw(&seen, until, window, gone),
         }
     }
 
@@ -244,7 +254,7 @@ impl Lastmile {
     }
 
     fn drain(&mut self, seen: &Seen, drain: Drain) {
-        let Seen { now, dt, queue, rise, target, control_time, .. } = *seen;
+        let Seen { now, dt, queue, rise, target, control_time, base_time, .. } = *seen;
         if queue <= 1.1 * target {
             self.phase = Phase::Track;
             self.set(AFTER_DRAIN * drain.anchor);
@@ -254,9 +264,12 @@ impl Lastmile {
         let cut = drain.cut.max(Lastmile::cut(seen));
         self.phase = Phase::Drain(Drain { cut, ..drain });
         self.set((drain.anchor * (1.0 - cut)).min(self.rate));
-        if now - drain.since > 1.5 * control_time && rise > -0.3 * cut * dt {
+        // While a queue stands, arrivals show what the path carries, whatever is sent.
+        let is_far_less = seen.fast < FAR_LESS * drain.anchor && queue > too_long(seen);
+        let patience = if is_far_less { base_time.max(super::FAST.0) } else { 1.5 * control_time };
+        if now - drain.since > patience && rise > -0.3 * cut * dt {
             // Less is carried than was thought.
-            self.begin_drain(seen, drain.anchor.min(seen.fast.max(0.5 * drain.anchor)));
+            self.begin_drain(seen, drain.anchor.min(seen.fast.max(FAR_LESS * drain.anchor)));
         }
     }
 }

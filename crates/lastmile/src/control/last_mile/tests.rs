@@ -102,11 +102,31 @@ fn a_queue_that_stays_but_for_small_falls_is_company() {
     assert!(!company(&|message| if message % 20 == 19 { 2 } else { 40 }));
 }
 
+/// A hand-off: 500 kB/s come of a path that carried 4000, and the queue stands. By hand: it is halved each 150 ms, in three messages or four, while less
+/// than half of it comes, and then it is what comes. Of it 60 % are cut.
+#[test]
+fn a_queue_behind_a_path_that_carries_far_less_drains_by_what_arrives() {
+    let mut told = Told::tracking();
+    let standing = Fates { queue: (200, 200), ..SHORT };
+    told.of(standing);
+    let drain = Phase::Drain(phases::Drain::of(told.controller.now(), 4_000e3));
+    (told.controller.phase, told.controller.rate) = (drain, 1_000e3);
+    let mut after = |messages: usize| {
+        (0..messages).for_each(|_| told.of(standing));
+        told.controller.rate / 1e3
+    };
+    assert_eq!([after(2), after(2), after(4)], [1_000.0, 800.0, 400.0]);
+    let last = after(20);
+    assert!((200.0..=204.0).contains(&last), "{last}");
+}
+
 /// A third of a rate is left, and a queue of the delay to keep, which grew by that: half of the rate for a second tells if the queue is others'.
 #[test]
 fn a_queue_that_the_delay_to_keep_hides_is_looked_into() {
     for (had, then, phases) in [
         (1500e3, 8, ["withdraw", "beside"]),
+        // A flow of this kind took the room.
+        (1500e3, 6, ["withdraw", "track"]),
         (1500e3, 2, ["withdraw", "track"]),
         // Half of the rate is left.
         (1000e3, 8, ["track", "track"]),
