@@ -149,37 +149,36 @@ fn rebinding(to: String, after: Duration, moves: Moves) -> String {
     address
 }
 
-#[test]
-fn a_stream_goes_on_from_another_address() {
+/// A stream of so many seconds one end of which gets another port after two: the address before, the sender's row, and the frames shown of each source.
+fn moving(moves: Moves, seconds: &str) -> (String, serde_json::Value, Vec<f64>) {
     let receiver = keyed(&closed_port(), &["--reference", "testsrc"]);
-    let address = rebinding(receiver.address.clone(), Duration::from_secs(2), Moves::Sender);
-    let ended = streaming(&address, "5").wait_with_output().unwrap();
+    let address = rebinding(receiver.address.clone(), Duration::from_secs(2), moves);
+    let ended = streaming(&address, seconds).wait_with_output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
     assert!(ended.status.success() && json["ended"] == "stop", "{json:#}");
-    let count = |key: &str| json[key].as_f64().unwrap();
-    assert!(count("acknowledged") > 0.95 * count("packets"), "{json:#}");
     receiver.interrupt();
     let (code, text) = receiver.ended();
+    assert_eq!(code, Some(0), "{text}");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let shown: Vec<_> = text.match_indices("video:").map(|(at, _)| number(&text[at..], "video:")).collect();
+    let shown = text.match_indices("video:").map(|(at, _)| number(&text[at..], "video:")).collect();
+    (address, json, shown)
+}
+
+#[test]
+fn a_stream_goes_on_from_another_address() {
+    let (_, json, shown) = moving(Moves::Sender, "5");
+    let count = |key: &str| json[key].as_f64().unwrap();
+    assert!(count("acknowledged") > 0.95 * count("packets"), "{json:#}");
     // Two sources to the receiver, and one film: all frames but those until the new source's key frame.
-    assert!(code == Some(0) && shown.len() == 2 && shown.iter().sum::<f64>() >= 135.0, "{text}");
+    assert!(shown.len() == 2 && shown.iter().sum::<f64>() >= 135.0, "{shown:?}");
 }
 
 #[test]
 fn a_stream_follows_its_receiver_to_another_address() {
-    let receiver = keyed(&closed_port(), &["--reference", "testsrc"]);
-    let address = rebinding(receiver.address.clone(), Duration::from_secs(2), Moves::Receiver);
-    let ended = streaming(&address, "6").wait_with_output().unwrap();
-    let json: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
-    assert!(ended.status.success() && json["ended"] == "stop", "{json:#}");
-    assert!(json["peer"].as_str().is_some_and(|peer| peer != address), "{json:#}");
-    receiver.interrupt();
-    let (code, text) = receiver.ended();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let shown: Vec<_> = text.match_indices("video:").map(|(at, _)| number(&text[at..], "video:")).collect();
-    // One source to the receiver: all frames but those of a second or so.
-    assert!(code == Some(0) && shown.len() == 1 && shown[0] >= 135.0, "{text}");
+    let (before, json, shown) = moving(Moves::Receiver, "6");
+    assert!(json["peer"].as_str().is_some_and(|peer| peer != before), "{json:#}");
+    // One source to the receiver: all frames but those of a second and a half.
+    assert!(shown.len() == 1 && shown[0] >= 135.0, "{shown:?}");
 }
 
 #[test]

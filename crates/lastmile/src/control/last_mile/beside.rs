@@ -33,11 +33,12 @@ const TAKEN_S: f64 = 8.0;
 const HIDDEN: f64 = 0.8;
 const HIDDEN_PACKETS: f64 = 1.5;
 const LOOK_S: f64 = 0.5;
-/// A test finds nobody if the queue falls to that part; and one of a hidden queue, if it falls to that: a flow of this kind takes the room of the
-/// other half, and keeps two thirds of the queue at three halves of its rate. A queue of TCP falls by half of this flow's own small part.
+/// A test finds nobody if the queue falls to that part.
 const GONE: f64 = 0.4;
+/// A test of a hidden queue finds nobody if it falls to that part: a flow of this kind takes the room of the other half, and keeps two thirds of the
+/// queue at three halves of its rate. A queue of TCP falls by half of this flow's own small part.
 const HIDDEN_GONE: f64 = 0.8;
-/// A queue of that part of this is gone whatever the delay to keep is.
+/// A queue of that part of the one that is gone is so whatever the delay to keep is.
 const ALL_GONE: f64 = 0.25;
 /// Part of the window that a loss leaves, and packets by which it grows in a round trip. TCP's friend would grow by 3 (1 - b) / (1 + b) = 1/3
 /// (RFC 9438, section 4.3); pacing loses less of a full queue than TCP's bursts, but the test below gives way now and then.
