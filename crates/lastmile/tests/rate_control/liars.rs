@@ -86,8 +86,8 @@ proptest! {
         }
     }
 
-    /// Reports on packets that were never sent, and reports that nobody asked for, are no feedback: a packet in a second leaves,
-    /// and no more.
+    /// Reports on packets that were never sent, and reports that nobody asked for, are no feedback: the four packets of the
+    /// beginning and a packet in a second leave, and no more.
     #[test]
     fn reports_on_nothing_are_no_feedback(
         forged in prop::collection::vec((100_u16.., any::<u32>(), any::<u32>(), any::<u32>()), 1..40),
@@ -123,7 +123,7 @@ proptest! {
                 while !matches!(sender.poll(now), Output::Wait(_)) {}
             }
         }
-        prop_assert!(sender.sent().packets <= 14, "{:?}", sender.sent());
+        prop_assert!(sender.sent().packets <= 15, "{:?}", sender.sent());
     }
 }
 

@@ -42,6 +42,28 @@ fn lasting(control: &str, seconds: i64) -> SenderConfig {
     SenderConfig { stop: at(1_000 * seconds), ..controlled(control) }
 }
 
+/// A source is answered once two of its packets came in sequence, and before that it may send one in a second.
+#[test]
+fn any_one_of_the_first_packets_may_be_lost() {
+    for control in ["lastmile", "tfrc", "vtp"] {
+        for lost in 0..4 {
+            let (mut media, mut answered) = (0, None);
+            let sender = Sender::new(lasting(control, 2)).unwrap();
+            joined(sender, receiver(), None, |way, datagram| {
+                if !way.to_receiver {
+                    answered = answered.or(Some(way.at));
+                } else if datagram.payload.udp().is_some_and(|bytes| !is_rtcp(bytes)) {
+                    media += 1;
+                    return Ok(if media == lost + 1 { vec![] } else { vec![(DELAY, datagram)] });
+                }
+                Ok(vec![(DELAY, datagram)])
+            });
+            let answered = answered.unwrap();
+            assert!(answered < at(250), "{control}, packet {lost}: {answered:?}");
+        }
+    }
+}
+
 /// 25 frames a second are made.
 #[test]
 fn a_path_that_is_cut_for_ten_seconds_carries_video_again() {

@@ -45,9 +45,10 @@ pub(super) struct Control {
     /// Until feedback comes, no slower than that: two packets in sequence prove a source to its receiver, and a scheme that
     /// starts slower than RFC 5348's packet in a second would be over before a lost one is made good.
     pub(super) min_rate: Option<Rate>,
-    /// The rates at which the second and the third packet follow at least. The second proves the source, and who is proven is
-    /// answered; the third was not held for long where that answer comes after the usual interval. They are W_init, and no more.
-    pub(super) opening: Option<[Rate; 2]>,
+    /// The rates at which the second to the fourth packet follow at least. Two in sequence prove the source, and a source that is proven
+    /// is answered: so many that any one of them may be lost. The third was not held for long where that answer comes after the usual
+    /// interval. They are W_init of packets up to 1095 B (RFC 5348, section 4.2), and no more.
+    pub(super) opening: Option<[Rate; 3]>,
     /// No more than this, while a circuit breaker is tried.
     pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.

@@ -24,8 +24,8 @@ const LINGER: Span = Span::from_secs(1);
 /// A sender ends where no feedback comes for so long: three times the interval at which any receiver reports (RFC 8083, section
 /// 4.1: the RTCP timeout).
 const SILENCE: Span = Span::from_secs(15);
-/// Longest gaps before the second and the third packet.
-const OPENING: [Span; 2] = [Span::from_millis(10), Span::from_millis(30)];
+/// Longest gaps before the second to the fourth packet.
+const OPENING: [Span; 3] = [Span::from_millis(10), Span::from_millis(30), Span::from_millis(60)];
 /// A sender of a fixed rate that hears nothing for so long leaves out half of its frames, after another second half of the rest,
 /// and so on: first until it is answered at all, then beyond the interval of any receiver (RFC 3550, section 6.2: 5 s).
 const PATIENCE: [Span; 2] = [Span::from_secs(2), Span::from_secs(6)];
