@@ -149,7 +149,7 @@ fn rebinding(to: String, after: Duration, moves: Moves) -> String {
     address
 }
 
-/// A stream of so many seconds one end of which gets another port after two: the address before, the sender's row, and the frames shown of each source.
+/// A stream of so many seconds; one of its ends gets another port after two: the address before, the sender's row, and the frames shown of each source.
 fn moving(moves: Moves, seconds: &str) -> (String, serde_json::Value, Vec<f64>) {
     let receiver = keyed(&closed_port(), &["--reference", "testsrc"]);
     let address = rebinding(receiver.address.clone(), Duration::from_secs(2), moves);

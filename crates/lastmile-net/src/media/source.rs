@@ -217,6 +217,9 @@ impl FrameSource for VideoSource {
     }
 
     fn skip(&mut self) -> Span {
+        if !self.pictures.stands_still() {
+            self.stood = 0;
+        }
         self.next()
     }
 

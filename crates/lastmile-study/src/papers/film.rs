@@ -59,7 +59,12 @@ mod tests {
 
     #[test]
     fn items_of_real_video_are_refused_without_it_and_not_made_unless_they_are_named() {
-        for (paper, item) in [("vtp", "figure-11"), ("vtp", "figure-12"), ("tfrc-probe", "video")] {
+        for (paper, item) in [
+            ("vtp", "figure-11"),
+            ("vtp", "figure-12"),
+            ("tfrc-probe", "video"),
+            ("tfrc-probe", "video-wifi"),
+        ] {
             let paper = PAPERS.find(paper).unwrap();
             let known = (paper.items)();
             assert!(!known.iter().find(|known| known.id == item).unwrap().by_default());

@@ -150,14 +150,38 @@ fn a_change_of_the_receivers_address_is_survived_with_a_key_alone() {
     assert_eq!((ended, between(&shown, 6, 60)), (End::NoFeedback, 0));
 }
 
+/// A path of 1.4 s there and back: the answer to a question comes after the next question left.
+#[test]
+fn a_new_address_is_proved_over_a_long_round_trip() {
+    let moved: SocketAddr = ELSEWHERE.parse().unwrap();
+    let config = protected(lasting("lastmile", 30));
+    let sender = Sender::new(config.clone()).unwrap();
+    let expansion = config.expansion;
+    let receiver =
+        Receiver::new(ReceiverConfig { epoch: EPOCH, expansion, ..ReceiverConfig::new(8) }).unwrap();
+    let decisions = joined(sender, receiver, None, |way, mut datagram| {
+        let after = way.at >= at(10_000);
+        match way.to_receiver {
+            true if after != (datagram.to == moved) => return Ok(vec![]),
+            false if after => datagram.from = moved,
+            _ => {}
+        }
+        Ok(vec![(Span::from_millis(700), datagram)])
+    });
+    let moves = decisions.iter().filter(|what| matches!(what, Decision::ReceiverMoved { .. })).count();
+    let ended = decisions.iter().any(|what| matches!(what, Decision::MediaEnded { why: End::Stop, .. }));
+    assert!(moves == 1 && ended, "{decisions:?}");
+}
+
 /// Somebody holds the receiver's packets up, and sends them on from the address of a victim.
 #[test]
 fn an_address_that_does_not_answer_gets_no_stream() {
     let victim: SocketAddr = ELSEWHERE.parse().unwrap();
-    let (mut to_victim, mut from_victim) = (Bytes::ZERO, Bytes::ZERO);
+    let (mut to_victim, mut from_victim, mut asked) = (Bytes::ZERO, Bytes::ZERO, Vec::new());
     let (shown, ended) = streamed(protected(lasting("lastmile", 60)), None, |way, mut datagram| {
         if way.to_receiver && datagram.to == victim {
             to_victim += datagram.ip_size();
+            asked.push(way.at);
             return Ok(vec![]);
         }
         if !way.to_receiver && way.at >= at(5_000) {
@@ -168,6 +192,8 @@ fn an_address_that_does_not_answer_gets_no_stream() {
     });
     assert_eq!((ended, between(&shown, 21, 60)), (End::NoFeedback, 0));
     assert!(Bytes::ZERO < to_victim && to_victim * 2 < from_victim, "{to_victim} for {from_victim}");
+    let gaps = asked.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(gaps.min().unwrap() >= Span::from_millis(250), "{asked:?}");
 }
 
 /// Beside each packet come truncated copies of it, one of an unknown payload type, and garbage; answers are cut short as well.

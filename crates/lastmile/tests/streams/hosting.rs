@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use lastmile::control::{
     Action, Fate, Feedback, Output as Wanted, PacketClass, RateController, Sent as Left, Signal,
 };
+use lastmile::endpoint::stream::source::{Frame, FrameSource};
 use lastmile::telemetry::Visitor;
 use lastmile::wire::RtpPacket;
 
@@ -62,6 +63,8 @@ struct Run {
     output: Wanted,
     actions: Vec<Action>,
     source: Option<&'static str>,
+    /// The source makes 40 kbit/s of the same picture from 2 s on.
+    stands_still: bool,
     stop: i64,
     /// The time at which a packet arrives that left then, by its number; nothing if it is lost.
     arrives: fn(u64, Time) -> Option<Time>,
@@ -76,10 +79,30 @@ impl Default for Run {
             output: Wanted { pacing: Rate::ip(800_000), ..Wanted::rate(rate) },
             actions: Vec::new(),
             source: None,
+            stands_still: false,
             stop: 1_000,
             arrives: |_, left| Some(left + Span::from_millis(20)),
             own: |_| ends().0,
         }
+    }
+}
+
+/// Fifty frames of 100 B in a second, whose picture changes for 2 s.
+#[derive(Debug)]
+struct Screen(u64);
+
+impl FrameSource for Screen {
+    fn frame(&mut self, _: Time, _: Rate, _: Bytes) -> Frame {
+        self.0 += 1;
+        Frame { size: Bytes(100), next: Span::from_millis(20) }
+    }
+
+    fn range(&self) -> (Rate, Rate) {
+        (Rate::ip(0), Rate::ip(40_000))
+    }
+
+    fn stands_still(&self) -> bool {
+        self.0 > 100
     }
 }
 
@@ -101,6 +124,9 @@ impl Run {
         let source = SourceConfig { source, ..SourceConfig::default() };
         let mut sender =
             Sender::controlled(SenderConfig { source, ..config(at(self.stop)) }, Box::new(script)).unwrap();
+        if self.stands_still {
+            sender = sender.with_source(Box::new(Screen(0)));
+        }
         let mut receiver = receiver();
         let mut queue: BTreeMap<(Time, u64), (bool, Input)> = BTreeMap::new();
         let mut wakes = [Some(Time::ZERO); 2];
@@ -236,6 +262,12 @@ fn padding_fills_up_to_its_rate_and_not_beyond() {
     near(rate(wanted), [40.0, 0.0]);
     near(rate(Wanted { padding: Rate::ip(200_000), ..wanted }), [40.0, 160.0]);
     near(rate(Wanted { keep_probing: true, ..wanted }), [40.0, 360.0]);
+    // Nor do pictures that are repeated, which are no pause.
+    let probing = Wanted { keep_probing: true, ..wanted };
+    let ran = Run { output: probing, stands_still: true, stop: 4_000, ..Run::default() }.run();
+    let late = |kind: u8| ran.packets.iter().filter(|(left, is, _)| *is == kind && *left > at(2_100)).count();
+    assert!(ran.sent.padding > 100 && late(98) == 0 && late(96) > 90, "{:?}", ran.sent);
+    assert!(!ran.told.signals.iter().any(|(_, signal)| *signal == Signal::Idle), "{:?}", ran.told.signals);
     // Media that makes more needs none.
     let ran = Run { output: Wanted { padding: Rate::ip(200_000), ..wanted }, ..Run::default() }.run();
     assert_eq!(ran.sent.padding, 0);

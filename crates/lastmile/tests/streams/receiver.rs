@@ -228,6 +228,8 @@ fn reports_of_a_source_that_pauses_are_answered() {
                 // A report alone asks if this end is there.
                 5_000 => heard.hears(at(now), Datagram::udp(ends().0, ends().1, bytes)),
                 1_200 | 2_200 | 3_200 | 4_200 => {
+                    // However many there are in a datagram.
+                    write_sender_report(&mut bytes, OURS, &SenderInfo::default(), &[]);
                     write_name(&mut bytes, OURS, "a");
                     heard.hears(at(now), Datagram::udp(ends().0, ends().1, bytes));
                 }

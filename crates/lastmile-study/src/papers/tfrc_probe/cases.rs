@@ -133,10 +133,15 @@ impl Link {
         self.case().set("stream.flow.max_rate", format!("{:.0} kbit/s", self.truth() / 2.0))
     }
 
-    /// The same with real video, of at most 4 Mbit/s; over Ethernet for long enough.
+    /// The same with real video, of at most 4 Mbit/s; for long enough that a hundred pairs come.
     pub(super) fn filmed(self) -> Case {
         let case = filmed(self.case());
-        if self == Link::Ethernet { case.set("duration", "15 s") } else { case }
+        match self {
+            Link::Ethernet => case.set("duration", "15 s"),
+            Link::DslDown => case.set("duration", "60 s"),
+            Link::WifiB(1_000) => case.set("duration", "120 s"),
+            _ => case,
+        }
     }
 
     /// Capacity for pairs, in kbit/s of IP packets: the link's rate, or 1000 B over 802.11b's shortest exchange.

@@ -160,14 +160,14 @@ fn otherwise(claims: &[Claim]) -> Vec<Claim> {
             near_in_most(results, &WIRED, &OF_ONE_RUN, &Link::filmed)
         })
         .lab(),
-        again("x14", "p3 with real video, in the lab", &["video"], |results| {
+        again("x14", "p3 with real video, in the lab", &["video-wifi"], |results| {
             near_in_most(results, &WIFI, &OF_ONE_RUN[1..], &Link::filmed)
         })
         .lab(),
         again("x15", "p2 with real video in the simulator, in at least 80 % of the runs", &["video"], |results| {
             near_in_most(results, &WIRED, &OF_ONE_RUN, &Link::filmed)
         }),
-        again("x16", "p3 with real video in the simulator, in at least 80 % of the runs", &["video"], |results| {
+        again("x16", "p3 with real video in the simulator, in at least 80 % of the runs", &["video-wifi"], |results| {
             near_in_most(results, &WIFI, &OF_ONE_RUN[1..], &Link::filmed)
         }),
         again("x17", "p5 with real video in the simulator", &["video-modes"], |results| {

@@ -53,8 +53,8 @@ struct Group {
     /// Packets of all streams, and fates that wait for those of packets that left before.
     merge: Merge,
     now: Time,
-    /// The last signal about the path, the stream that gave it, and when.
-    told: Option<(Signal, usize, Time)>,
+    /// The last signals about the path: persistent congestion, excess and a route; the stream that gave each, and when.
+    told: [Option<(Signal, usize, Time)>; 3],
 }
 
 /// The group's knowledge of a stream.
@@ -85,8 +85,13 @@ impl StreamGroup {
 
     /// A group without streams, whose controller has room for the limits of all of them.
     pub fn new(controller: Box<dyn RateController>) -> StreamGroup {
-        let group =
-            Group { controller, streams: Vec::new(), merge: Merge::default(), now: Time::ZERO, told: None };
+        let group = Group {
+            controller,
+            streams: Vec::new(),
+            merge: Merge::default(),
+            now: Time::ZERO,
+            told: [None; 3],
+        };
         StreamGroup(Arc::new(Mutex::new(group)))
     }
 
@@ -228,14 +233,15 @@ impl Group {
             // Of the path: each stream tells of it.
             Signal::PersistentCongestion | Signal::Excess { .. } | Signal::Route { .. } => {
                 // Each has a share of losses of its own.
-                let event = match signal {
-                    Signal::Excess { trips, .. } => Signal::Excess { loss: 0.0, trips },
-                    other => other,
+                let (kind, event) = match signal {
+                    Signal::PersistentCongestion => (0, signal),
+                    Signal::Excess { trips, .. } => (1, Signal::Excess { loss: 0.0, trips }),
+                    _ => (2, signal),
                 };
                 let same =
                     |(told, by, at): (Signal, usize, Time)| told == event && by != place && now < at + TOLD;
-                if !self.told.is_some_and(same) {
-                    self.told = Some((event, place, now));
+                if !self.told[kind].is_some_and(same) {
+                    self.told[kind] = Some((event, place, now));
                     self.controller.on_signal(now, signal);
                 }
             }

@@ -1,4 +1,4 @@
-use super::super::{Fate, Report, Setting, build};
+use super::super::{Fate, Report, RouteChange, Setting, build};
 use super::*;
 
 /// A controller with a target, which writes down what it is told.
@@ -155,6 +155,12 @@ fn an_event_of_the_path_is_told_once() {
     streams[1].on_signal(at(2_100), excess(0.2, true));
     streams[0].on_signal(at(2_200), excess(0.1, true));
     assert_eq!(told.lock().unwrap().signals[3..], [excess(0.1, false), excess(0.2, true)]);
+    // A hand-off tells of both, in each stream.
+    let route = Signal::Route { why: RouteChange::Handover };
+    for (stream, signal) in [(0, route), (0, outage), (1, route), (1, outage)] {
+        streams[stream].on_signal(at(5_000), signal);
+    }
+    assert_eq!(told.lock().unwrap().signals[5..], [route, outage]);
 }
 
 #[test]

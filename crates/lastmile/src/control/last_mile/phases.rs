@@ -30,7 +30,7 @@ const START_LOSS: f64 = 0.2;
 /// ACM Queue 14(5), 2016).
 const DRAIN_S: f64 = 0.3;
 const DRAIN: (f64, f64) = (0.08, 0.6);
-/// Where arrivals are less than that part of the rate that the path was thought to carry, it is lowered to that part at once.
+/// Where arrivals are less than that part of the rate that the path was thought to carry, it is lowered by that part at most, at once.
 const FAR_LESS: f64 = 0.5;
 /// Part of the rate that is taken up after a queue that was this flow's.
 const AFTER_DRAIN: f64 = 0.95;
@@ -264,7 +264,8 @@ impl Lastmile {
         let cut = drain.cut.max(Lastmile::cut(seen));
         self.phase = Phase::Drain(Drain { cut, ..drain });
         self.set((drain.anchor * (1.0 - cut)).min(self.rate));
-        // While a queue stands, arrivals show what the path carries, whatever is sent.
+        // While a queue of this flow stands, arrivals show what the path carries, whatever is sent. Behind a queue of others they are what is
+        // sent, and it is halved too, until they are found.
         let is_far_less = seen.fast < FAR_LESS * drain.anchor && queue > too_long(seen);
         let patience = if is_far_less { base_time.max(super::FAST.0) } else { 1.5 * control_time };
         if now - drain.since > patience && rise > -0.3 * cut * dt {

@@ -15,8 +15,10 @@ use crate::wire::{FeedbackBlock, ReportBlock, Rtcp, TfrcReport, is_rtcp};
 
 /// Key frames that are asked for are so far apart at least.
 const KEY_FRAME_EVERY: Span = Span::from_secs(1);
-/// Another address of the receiver is asked so often at most.
+/// Other addresses of the receiver are asked so often at most. So many questions wait for their answers, each for so long.
 const ASK_EVERY: Span = Span::from_millis(250);
+const MOST_ASKED: usize = 16;
+const ASKED: Span = Span::from_secs(4);
 
 impl Sender {
     pub(super) fn on_rtcp(&mut self, now: Time, datagram: &Datagram) {
@@ -115,16 +117,22 @@ impl Sender {
             _ => None,
         });
         let Some(block) = block.filter(|_| is_possible && !self.ended()) else { return false };
-        if self.elsewhere.is_some_and(|(asked, stamp, _)| (asked, stamp) == (from, block.last_report)) {
-            (self.config.peer, self.elsewhere) = (from, None);
+        let answered = (from, block.last_report);
+        if self.asked.iter().any(|&(to, stamp, at)| (to, stamp) == answered && now < at + ASKED) {
+            self.config.peer = from;
+            self.asked.clear();
             if let Some(control) = &mut self.control {
                 control.controller.on_signal(now, Signal::Route { why: RouteChange::Path });
             }
             self.out.push_back(Output::Event(Decision::ReceiverMoved { from: peer, to: from }));
             return true;
         }
-        if self.elsewhere.is_none_or(|(.., at)| now >= at + ASK_EVERY) {
-            self.elsewhere = self.ask(now, from).map(|stamp| (from, stamp, now));
+        let is_due = self.asked.back().is_none_or(|(.., at)| now >= *at + ASK_EVERY);
+        if let Some(stamp) = is_due.then(|| self.ask(now, from)).flatten() {
+            if self.asked.len() == MOST_ASKED {
+                self.asked.pop_front();
+            }
+            self.asked.push_back((from, stamp, now));
         }
         false
     }

@@ -53,6 +53,8 @@ pub(super) struct Control {
     pub(super) ceiling: Option<Rate>,
     /// The source makes less than the target.
     pub(super) app_limited: bool,
+    /// The source repeats a picture.
+    pub(super) stands_still: bool,
     /// The train that the controller asks for, and the number of trains sent.
     pub(super) train: Option<Train>,
     pub(super) trains: u32,
@@ -104,6 +106,7 @@ impl Control {
             opening: None,
             ceiling: None,
             app_limited: false,
+            stands_still: false,
             train: None,
             trains: 0,
             flight: Flight::default(),
@@ -216,9 +219,9 @@ impl Control {
         self.flight.bytes().1
     }
 
-    /// Rate that padding fills up to: none for a source that rests.
+    /// Rate that padding fills up to: none for a source that makes nothing, or nothing new.
     pub(super) fn fills_up_to(&self) -> Rate {
-        if self.signals.is_paused() {
+        if self.signals.is_paused() || self.stands_still {
             return Rate::ip(0);
         }
         let control::Output { target, padding, keep_probing, .. } = self.controller.output();

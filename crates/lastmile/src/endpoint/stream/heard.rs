@@ -25,7 +25,7 @@ const MAX_TOLD: usize = 512;
 const MAX_TIMED: u64 = 192;
 /// Bytes of times of receipt, so that all of a datagram fits 1400.
 const MAX_TIMES: usize = 900;
-/// A source of which nothing comes for so long is told that this end is still there.
+/// A source that is silent for so long is told that this end is still there.
 pub(super) const QUIET: Span = Span::from_millis(500);
 
 /// State of a source.
@@ -127,7 +127,7 @@ impl Source {
     /// are the end of a stream (RFC 8083, section 4.2).
     pub(super) fn call_due(&self) -> Option<Time> {
         let times = (2_i64 << self.calls.min(8)) - 1;
-        (self.known && !self.repeats).then(|| self.last_heard + QUIET * times)
+        (self.known && !self.repeats && !self.moved).then(|| self.last_heard + QUIET * times)
     }
 
     /// A report goes out that this end is still there: the first from the address that the source knows, the others from any of this host,

@@ -134,9 +134,9 @@ impl Sender {
             return;
         };
         let most = self.frames.range().1;
+        control.stands_still = self.frames.stand_still();
         control.app_limited = (most < target || self.frames.lack()) && control.fills_up_to() < target;
-        let waits = self.frames.waiting() > 0 && !self.frames.stand_still();
-        control.signals.frame(now, waits, &mut *control.controller);
+        control.signals.frame(now, self.frames.waiting() > 0, &mut *control.controller);
         control.make_good(now - at);
         self.tell_backlog(now);
         self.hand_out(from);
@@ -376,7 +376,7 @@ impl Sender {
     /// Sends a report. Its stamp, by which it is answered: one that went elsewhere too proves nothing.
     fn send_report(&mut self, now: Time, to: SocketAddr, bytes: Vec<u8>) -> u32 {
         let stamp = middle(ntp(self.config.epoch, now));
-        self.elsewhere.take_if(|(_, asked, _)| *asked == stamp);
+        self.asked.retain(|(_, asked, _)| *asked != stamp);
         self.reports.push_back(stamp);
         if self.reports.len() > ANSWERED {
             self.reports.pop_front();

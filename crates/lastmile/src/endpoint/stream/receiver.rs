@@ -207,6 +207,7 @@ impl Receiver {
         // The datagram's bytes are counted once, for all its reports and sources.
         let mut came = datagram.ip_size() + self.config.expansion.rtcp;
         let asks = self.config.expansion.is_protected() && Rtcp::all(bytes).nth(1).is_none();
+        let mut called = None;
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             match packet {
                 Rtcp::Sender { ssrc, info, .. } => {
@@ -218,7 +219,7 @@ impl Receiver {
                         let is_due = asks || now >= source.received.last + QUIET;
                         if source.known && !source.repeats && is_due {
                             source.calls = 1;
-                            self.report(now, place);
+                            called = Some(ssrc);
                         }
                     }
                 }
@@ -240,6 +241,10 @@ impl Receiver {
                 }
                 _ => {}
             }
+        }
+        // Once, however many a datagram holds.
+        if let Some(place) = called.and_then(|ssrc| self.source(datagram.from, ssrc)) {
+            self.report(now, place);
         }
     }
 

@@ -74,8 +74,8 @@ pub struct Sender {
     pub(super) receiver: Option<u32>,
     /// The highest number in the last receiver report, and the packets that were sent then.
     pub(super) told: Option<(u32, u64)>,
-    /// Another address that reports of the receiver come from: the stamp of the report that asked it, and when that left.
-    pub(super) elsewhere: Option<(SocketAddr, u32, Time)>,
+    /// Other addresses that reports of the receiver come from: the stamp of the report that asked each, and when that left.
+    pub(super) asked: VecDeque<(SocketAddr, u32, Time)>,
     /// When the path first refused packets since something was last heard, and why.
     pub(super) refused: Option<(Time, End)>,
     /// Round-trip time, by the last receiver report.
@@ -181,7 +181,7 @@ impl Sender {
             handed_out: (None, config.start),
             receiver: None,
             told: None,
-            elsewhere: None,
+            asked: VecDeque::new(),
             refused: None,
             rtt: None,
             control,

@@ -56,7 +56,7 @@ impl Signals {
         }
     }
 
-    /// True while the source makes nothing, or nothing new.
+    /// True while the source makes nothing.
     pub(super) fn is_paused(&self) -> bool {
         self.paused
     }

@@ -61,7 +61,7 @@ struct Measurement {
     method: &'static str,
 }
 
-const MEASUREMENTS: &[Measurement] = &[
+const MEASUREMENTS: [Measurement; 4] = [
     Measurement {
         title: "WBest: 0.7 s and 256 kB to the server, where other traffic takes 4 of 10 Mbit/s; 0.4 s and 134 kB on the idle way back.",
         in_cell: false,
@@ -136,13 +136,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     );
     say("");
     let mut demo = Demo { seed: args.seed, said: String::new(), no_lab: None, refused: 0 };
-    for (number, measurement) in MEASUREMENTS.iter().enumerate() {
-        demo.measure(measurement, recording.as_deref().filter(|_| number == 0))?;
+    let [first, others @ ..] = &MEASUREMENTS;
+    demo.measure(first, recording.as_deref())?;
+    let in_lab = demo.no_lab.is_none();
+    for measurement in others {
+        demo.measure(measurement, None)?;
     }
     let filmed = demo.video(args.seconds)?;
     if let Some(page) = &args.html {
         let first = match &recording {
-            Some(recording) if demo.no_lab.is_none() => drawn(recording)?,
+            Some(recording) if in_lab => drawn(recording)?,
             // It was begun for a lab, and is empty.
             Some(recording) => std::fs::remove_file(recording).map(|()| String::new()).unwrap_or_default(),
             None => String::new(),

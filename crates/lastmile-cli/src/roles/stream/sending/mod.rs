@@ -196,12 +196,11 @@ impl Sending {
         if event.node != 0 && !matches!(decision, Decision::Control(_)) {
             let audio = self.audio.as_mut()?;
             let line = audio.take(&Event { node: 0, ..event.clone() });
-            // It ends with the frames, which then interrupts it.
-            audio.ended = audio.ended.map(|ended| match ended {
-                End::Interrupted => self.ended.unwrap_or(ended),
-                ended => ended,
-            });
-            return line;
+            // It ends with the frames, which then interrupts it. They may have met what it did not.
+            if audio.ended == Some(End::Interrupted) && self.ended == Some(End::Stop) {
+                audio.ended = self.ended;
+            }
+            return line.map(|line| format!("audio: {}", line.trim_start()));
         }
         match decision {
             Decision::MediaStarted { .. } => {
@@ -319,8 +318,9 @@ impl Sending {
 
     /// Why it or its audio ended otherwise than it was to, whatever it came to.
     pub(crate) fn refused(&self) -> Option<String> {
-        let audio = || Some(format!("audio: {}", self.audio.as_ref()?.refused.as_ref()?));
-        self.refused.clone().or_else(audio)
+        let audio = self.audio.as_ref().and_then(|audio| audio.refused.as_ref());
+        let all = [self.refused.clone(), audio.map(|why| format!("audio: {why}"))];
+        all.into_iter().flatten().reduce(|frames, audio| format!("{frames}; {audio}"))
     }
 
     /// The exit code that it deserves.

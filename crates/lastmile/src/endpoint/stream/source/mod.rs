@@ -71,7 +71,7 @@ pub trait FrameSource: Debug + Send {
         Vec::new()
     }
 
-    /// True while its frames repeat a picture, since a camera makes no more: the stream rests.
+    /// True while its frames repeat a picture, since a camera makes no more: they need no padding.
     fn stands_still(&self) -> bool {
         false
     }
