@@ -101,9 +101,7 @@ impl Sender {
         };
         let taken = self.frames.make(target, wait, smallest, whole);
         if self.frames.has_ended() {
-            // Frames that wait leave before the goodbye.
-            self.release(now, now + MOST_WAIT);
-            return self.end(now, End::Stop);
+            return self.stop(now);
         }
         self.sent.frames += 1;
         self.sent.frames_dropped += u64::from(!taken);
@@ -140,6 +138,14 @@ impl Sender {
         control.make_good(now - at);
         self.tell_backlog(now);
         self.hand_out(from);
+    }
+
+    /// Ends the stream. Coded frames that wait leave before the goodbye: a picture that lacks its end is not shown.
+    pub(super) fn stop(&mut self, now: Time) {
+        if self.frames.is_coded() {
+            self.release(now, now + MOST_WAIT);
+        }
+        self.end(now, End::Stop);
     }
 
     /// Hands out what leaves until the next frame, or soon: then there is more to hand out.

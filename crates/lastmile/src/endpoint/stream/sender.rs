@@ -324,7 +324,7 @@ impl Sender {
             self.progress();
         }
         if now >= self.config.stop {
-            self.end(now, End::Stop);
+            self.stop(now);
         }
     }
 
