@@ -130,8 +130,9 @@ pub fn run(own: Own<'_>) -> ExitCode {
         // Help and the version are asked for, or stand in for a command.
         Err(error) if !shell::exit::is_usage_error(&error) => return shell::say_help(&error),
         Err(error) => {
-            let command = std::env::args().nth(1);
-            return shell::exit::code(Err(shell::exit::usage(error, &program, command.as_deref())));
+            let command = std::env::args_os().nth(1);
+            let command = command.as_deref().and_then(std::ffi::OsStr::to_str);
+            return shell::exit::code(Err(shell::exit::usage(error, &program, command)));
         }
     };
     let done = match cli.command {

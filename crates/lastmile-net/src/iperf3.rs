@@ -93,7 +93,9 @@ pub fn run(
             if wall.take_step().is_some() {
                 client.handle(time(monotonic()), Input::ClockStepped);
             }
-            for received in batch.iter().take(n).filter(|received| received.from == sockets.peer) {
+            // The interface of a link-local address has a number in one alone.
+            let end = |address: SocketAddr| (address.ip(), address.port());
+            for received in batch.iter().take(n).filter(|received| end(received.from) == end(sockets.peer)) {
                 let now = monotonic();
                 let at = time(received.at.unwrap_or(now).min(now));
                 let (ecn, payload) = (Ecn::from_bits(received.ecn), received.payload);

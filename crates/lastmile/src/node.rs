@@ -212,6 +212,11 @@ impl Datagram {
         }
     }
 
+    /// True if it comes from that address and port, whatever the interface is called and the address is written in.
+    pub fn is_from(&self, peer: SocketAddr) -> bool {
+        (self.from.ip().to_canonical(), self.from.port()) == (peer.ip().to_canonical(), peer.port())
+    }
+
     /// The size of the packet with its IP header.
     pub fn ip_size(&self) -> Bytes {
         self.payload.ip_size(IpVersion::of(self.to))

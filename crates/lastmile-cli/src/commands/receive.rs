@@ -18,6 +18,7 @@ use crate::roles::{
     stream::receiving::{Quality, Receiving},
     stream::secure::{SecurityArgs, VARIABLE, guard},
 };
+use crate::shell::Log;
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, random_numbers};
 use crate::shell::options::KERNEL_NOISE;
@@ -263,7 +264,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     let mut receiving = Receiving::default();
     receiving.quality = viewed.quality;
-    let mut screen = Screen::new(args.json);
+    let (mut screen, mut logged) = (Screen::new(args.json), Log::new());
     let mut fault = None;
     let written = live.run(&mut driver, endpoint, None, |event| {
         if let Some(Decision::FramesViewed { viewed, .. }) = event.what.of() {
@@ -284,7 +285,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
                     | Decision::SourceLeft { .. }
             )
         );
-        let log = || crate::shell::log_event(&roles::told(&event.what).text);
+        let mut log = || logged.event(&roles::told(&event.what).text);
         match &mut screen {
             _ if args.json => crate::shell::say(&receiving.json(event).unwrap_or_default()),
             Some(screen) => {

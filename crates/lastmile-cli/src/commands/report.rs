@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::files::page::{of_events, of_recording};
 use crate::shell::exit::Exit;
-use crate::shell::replace::{replace, unwritable};
+use crate::shell::replace::{place, replace, unwritable};
 
 /// By its first line a file's kind is told; one longer than this is that of no kind that has lines.
 const MAX_FIRST_LINE: u64 = 4 << 20;
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let output = args.output.unwrap_or_else(|| args.file.with_extension("html"));
-    if output == args.file {
+    if place(&output) == place(&args.file) {
         return Err(
             Exit::Usage.blame(anyhow!("{} would be overwritten: name the page with -o", output.display()))
         );

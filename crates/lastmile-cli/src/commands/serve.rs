@@ -5,6 +5,7 @@ use lastmile::event::Event;
 use lastmile::time::Span;
 use lastmile::units::Rate;
 
+use crate::shell::Log;
 use crate::shell::exit::Exit;
 use crate::shell::network::{DEFAULT_PORT, KeyArgs, SocketArgs, random_seed};
 use crate::shell::signals;
@@ -71,6 +72,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             addresses.join(" and ")
         ));
     }
+    let mut log = Log::new();
     let mut show = |event: &Event<Decision>| {
         if args.json {
             return crate::shell::say(&serde_json::to_string(event).unwrap_or_default());
@@ -90,7 +92,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             Decision::ClockStepped { by } => format!("the wall clock was stepped by {by}"),
             _ => return,
         };
-        crate::shell::log_event(&line);
+        log.event(&line);
     };
     driver.run(&mut reflector, &mut show, signals::stop(), |_| false)?;
     let counted = reflector.counters();

@@ -17,10 +17,10 @@ use lastmile::units::{Bytes, Rate};
 use lastmile::wire::traffic::{Counts, PORT};
 use serde_json::{Value, json};
 
+use crate::shell::Log;
 use crate::shell::dscp::dscp;
 use crate::shell::ecn::EcnArg;
 use crate::shell::exit::Exit;
-use crate::shell::log_event;
 use crate::shell::network::{SocketArgs, any, random_numbers, random_seed, resolve_at};
 use crate::shell::options::seconds;
 use crate::shell::signals;
@@ -377,20 +377,21 @@ fn sink(args: &SinkArgs) -> anyhow::Result<Option<Exit>> {
     }
     let looked_at = crate::shell::is_looked_at(args.json);
     let left = std::cell::Cell::new(false);
+    let mut log = Log::new();
     let mut show = |event: &Event<SinkEvent>| {
         left.set(left.get() || matches!(event.what, SinkEvent::SourceLeft { .. }));
         if args.json {
             return crate::shell::say(&serde_json::to_string(event).unwrap_or_default());
         }
         match &event.what {
-            SinkEvent::SourceFound { peer } => log_event(&format!("traffic from {peer}")),
+            SinkEvent::SourceFound { peer } => log.event(&format!("traffic from {peer}")),
             SinkEvent::Counted { peer, counts } if looked_at => {
                 crate::shell::look(&format!("{} {} packets from {peer}", event.at, counts.packets));
             }
             SinkEvent::SourceLeft { peer, counts, seconds, silent } => {
                 let end = if *silent { "silence" } else { "end" };
                 let missing = counts.expected.saturating_sub(counts.packets);
-                log_event(&format!(
+                log.event(&format!(
                     "{end} of {peer}: {} packets, {} in {seconds:.3} s, {missing} missing, {} out of order, {} marked",
                     counts.packets,
                     Bytes(counts.bytes),
@@ -399,7 +400,7 @@ fn sink(args: &SinkArgs) -> anyhow::Result<Option<Exit>> {
                 ));
             }
             SinkEvent::TurnedAway { peer } => {
-                log_event(&format!("no place for {peer}: raise --sources"));
+                log.event(&format!("no place for {peer}: raise --sources"));
             }
             _ => {}
         }

@@ -58,6 +58,12 @@ impl LiveArgs {
 
     /// Opens the files of an endpoint, which can be built again from the header.
     pub(crate) fn open(&self, header: Header) -> anyhow::Result<Live> {
+        crate::shell::replace::apart(&[
+            ("--record", self.record.as_deref()),
+            ("--events", self.events.as_deref()),
+            #[cfg(feature = "pages")]
+            ("--html", self.html.as_deref()),
+        ])?;
         #[cfg(feature = "pages")]
         self.html.as_deref().map_or(Ok(()), crate::shell::replace::check)?;
         let record = |file: &PathBuf| anyhow::Ok((file.clone(), recorder::to_file(file, &header)?));

@@ -20,7 +20,7 @@ use crate::files::recorder::ScenarioRecorder;
 use crate::roles::Recorded;
 use crate::shell::exit::Exit;
 use crate::shell::options::KERNEL_NOISE;
-use crate::shell::replace::{incomplete, unwritable};
+use crate::shell::replace::{apart, incomplete, unwritable};
 use crate::shell::spool::Spool;
 
 /// Most delay of a lab endpoint's decision on its way to the event file: a hundred times the lateness that a run may have.
@@ -132,20 +132,7 @@ impl OutputArgs {
             ("--pcap", self.pcap.as_deref()),
             ("--series", self.series.as_deref()),
         ];
-        // Files that exist are compared by canonical path, which follows links; others only by name.
-        let place = |file: &Path| std::fs::canonicalize(file).or_else(|_| std::path::absolute(file)).ok();
-        // Terminals, /dev/null and the like may be given more than once.
-        let files: Vec<_> = files
-            .into_iter()
-            .filter_map(|(what, file)| Some((what, place(file?)?)))
-            .filter(|(_, file)| file.is_file() || !file.exists())
-            .collect();
-        for (index, (what, file)) in files.iter().enumerate() {
-            if let Some((other, _)) = files[..index].iter().find(|(_, before)| before == file) {
-                return Err(Exit::Usage.blame(anyhow!("{what}: {} is {other}'s", file.display())));
-            }
-        }
-        Ok(())
+        apart(&files)
     }
 }
 

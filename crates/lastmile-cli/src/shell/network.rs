@@ -132,11 +132,13 @@ pub(crate) fn read_key(path: &Path) -> anyhow::Result<Key> {
 /// The address of a host given as `HOST`, `HOST:PORT`, `ADDRESS` or `[ADDRESS]:PORT`; the default is `port`.
 pub(crate) fn resolve(host: &str, port: u16, bind: Option<IpAddr>) -> anyhow::Result<SocketAddr> {
     let unknown = |why: String| Exit::Peer.blame(anyhow!("unknown host {host:?}: {why}"));
-    if let Ok(address) = host.parse::<SocketAddr>() {
-        return Ok(address);
-    }
-    if let Ok(ip) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Ok(SocketAddr::new(ip, port));
+    let fits = |a: &SocketAddr| bind.is_none_or(|b| b.is_ipv4() == a.is_ipv4());
+    let ip = || host.trim_matches(['[', ']']).parse().map(|ip: IpAddr| SocketAddr::new(ip, port));
+    if let Ok(address) = host.parse().or_else(|_| ip()) {
+        return match fits(&address) {
+            true => Ok(address),
+            false => Err(Exit::Usage.blame(anyhow!("{host} and --bind are of different families"))),
+        };
     }
     let (name, named) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, "")) => (name, None),
@@ -154,7 +156,6 @@ pub(crate) fn resolve(host: &str, port: u16, bind: Option<IpAddr>) -> anyhow::Re
         }
     };
     let found = (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let fits = |a: &SocketAddr| bind.is_none_or(|b| b.is_ipv4() == a.is_ipv4());
     found.into_iter().find(fits).ok_or_else(|| unknown("it has no address of the family asked for".into()))
 }
 

@@ -1,6 +1,6 @@
 //! Lines on standard error, which no program reads.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use lastmile_report::text::wrapped;
 
@@ -18,10 +18,14 @@ pub(crate) fn is_looked_at(json: bool) -> bool {
 }
 
 /// Prints a line to standard error: in lines of 80 columns at a terminal, elsewhere in one, for those who search it.
-#[expect(clippy::print_stderr, reason = "standard output is for results")]
 pub(crate) fn look(line: &str) {
     match std::io::stderr().is_terminal() {
-        true => eprint!("{}", line.lines().map(|line| wrapped(line, WIDTH)).collect::<String>()),
-        false => eprintln!("{line}"),
+        true => print(&line.lines().map(|line| wrapped(line, WIDTH)).collect::<String>()),
+        false => print(&format!("{line}\n")),
     }
+}
+
+/// Prints to standard error. A terminal that was closed, or a log on a full disk, ends no run.
+pub(crate) fn print(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -1,6 +1,6 @@
 //! Files that are whole or not there: written beside their place, and put into it at the end.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -34,11 +34,42 @@ pub(crate) fn incomplete(file: &Path, error: &anyhow::Error) -> anyhow::Error {
     Exit::Machine.blame(anyhow!("cannot write {file}, which is not complete: {why}"))
 }
 
+/// The path of a file, by which it is told from others: of one that exists behind all links.
+pub(crate) fn place(file: &Path) -> Option<PathBuf> {
+    fs::canonicalize(file).or_else(|_| std::path::absolute(file)).ok()
+}
+
+/// Refuses files of which two are the same. Terminals, /dev/null and the like may be given more than once.
+pub(crate) fn apart(files: &[(&str, Option<&Path>)]) -> anyhow::Result<()> {
+    let files: Vec<_> = files
+        .iter()
+        .filter_map(|(what, file)| Some((what, place((*file)?)?)))
+        .filter(|(_, file)| file.is_file() || !file.exists())
+        .collect();
+    for (index, (what, file)) in files.iter().enumerate() {
+        if let Some((other, _)) = files[..index].iter().find(|(_, before)| before == file) {
+            return Err(Exit::Usage.blame(anyhow!("{what}: {} is {other}'s", file.display())));
+        }
+    }
+    Ok(())
+}
+
 /// Path of a file until it is whole and put in its place.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     PathBuf::from(name)
+}
+
+/// Creates a file. One of that name is of a program that was killed, whose number this one has: in a container each has the first.
+fn created(options: &OpenOptions, beside: &Path) -> io::Result<File> {
+    match options.open(beside) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(beside)?;
+            options.open(beside)
+        }
+        opened => opened,
+    }
 }
 
 /// Refuses a place to which [`replace`] could not write, before there is anything to write.
@@ -54,7 +85,8 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
         () if is_special(path) => Ok(()),
         // The system refuses to write to a directory.
         () if path.is_dir() => File::create(path).map(drop),
-        () => File::create_new(&beside).and_then(|_| fs::remove_file(&beside)),
+        () => created(File::options().write(true).create_new(true), &beside)
+            .and_then(|_| fs::remove_file(&beside)),
     };
     tried.map_err(|error| unwritable(path, &error))
 }
@@ -85,9 +117,8 @@ fn replace_as(
     let special = is_special(path);
     let beside = if special { path.to_owned() } else { beside(path) };
     let mut options = File::options();
-    let opened =
-        options.write(true).create(special).create_new(!special).truncate(special).mode(mode).open(&beside);
-    let mut file = BufWriter::new(opened.with_context(cannot)?);
+    options.write(true).create(special).create_new(!special).truncate(special).mode(mode);
+    let mut file = BufWriter::new(created(&options, &beside).with_context(cannot)?);
     let done = write(&mut file).and_then(|()| {
         file.flush()?;
         if !special {

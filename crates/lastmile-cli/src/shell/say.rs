@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use lastmile_report::text::{Form, Text, wrapped};
 
@@ -70,14 +71,13 @@ impl Write for Standard {
 }
 
 /// Ends the program: something cannot be written to standard output.
-#[expect(clippy::print_stderr, reason = "it ends the program here")]
 pub(crate) fn end_unsaid(error: &io::Error) {
     match error.kind() {
         io::ErrorKind::Interrupted => {}
         // As of programs that the closed pipe's signal ends.
         io::ErrorKind::BrokenPipe => std::process::exit(128 + 13),
         _ => {
-            eprintln!("lastmile: cannot write to standard output: {error}");
+            super::note::print(&format!("lastmile: cannot write to standard output: {error}\n"));
             std::process::exit(Exit::Machine.code().into());
         }
     }
@@ -113,9 +113,43 @@ pub(crate) fn log(line: &str) {
     if std::io::stdout().is_terminal() { say_in_lines(line) } else { say(line) }
 }
 
-/// Prints an event of a log, with its time.
+/// Prints an event of this program, with its time.
 pub(crate) fn log_event(line: &str) {
     log(&format!("{} {line}", time_of_day()));
+}
+
+/// Lines of a log in a second, and at once. Whoever sends packets makes others' events, and is not to fill a disk with them.
+const LINES: (f64, f64) = (20.0, 200.0);
+
+/// A log of events that others make.
+pub(crate) struct Log {
+    left: f64,
+    at: Instant,
+    left_out: u64,
+}
+
+impl Log {
+    pub(crate) fn new() -> Log {
+        Log { left: LINES.1, at: Instant::now(), left_out: 0 }
+    }
+
+    /// Prints an event with its time, or counts it where there are too many.
+    pub(crate) fn event(&mut self, line: &str) {
+        let now = Instant::now();
+        self.left = (self.left + LINES.0 * (now - self.at).as_secs_f64()).min(LINES.1);
+        self.at = now;
+        if self.left < 1.0 {
+            self.left_out += 1;
+            return;
+        }
+        self.left -= 1.0;
+        match std::mem::take(&mut self.left_out) {
+            0 => {}
+            1 => log_event("1 event before this one is not told"),
+            many => log_event(&format!("{many} events before this one are not told: too many at once")),
+        }
+        log_event(line);
+    }
 }
 
 /// The time of day, UTC, as RFC 3339 has it.

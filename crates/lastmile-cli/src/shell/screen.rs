@@ -2,7 +2,7 @@
 
 use lastmile_report::text::wrapped;
 
-use super::note::{WIDTH, is_looked_at};
+use super::note::{WIDTH, is_looked_at, print};
 
 /// Lines on standard error; gone when dropped.
 #[derive(Default)]
@@ -21,21 +21,21 @@ impl Screen {
     pub(crate) fn show(&mut self, lines: &[String]) {
         self.clear();
         self.shown = lines.iter().map(|line| wrapped(line, WIDTH)).collect();
-        draw(&self.shown);
+        print(&self.shown);
     }
 
     /// Prints above it.
-    pub(crate) fn above(&mut self, print: impl FnOnce()) {
+    pub(crate) fn above(&mut self, line: impl FnOnce()) {
         self.clear();
-        print();
-        draw(&self.shown);
+        line();
+        print(&self.shown);
     }
 
     fn clear(&self) {
         match self.shown.lines().count() {
             0 => {}
             // ECMA-48: the cursor up so many lines, and all from there on erased.
-            lines => draw(&format!("\x1b[{lines}A\x1b[J")),
+            lines => print(&format!("\x1b[{lines}A\x1b[J")),
         }
     }
 }
@@ -44,9 +44,4 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.clear();
     }
-}
-
-#[expect(clippy::print_stderr, reason = "standard output is for results")]
-fn draw(text: &str) {
-    eprint!("{text}");
 }

@@ -47,7 +47,7 @@ impl Pictures for TestPattern {
     fn picture(&mut self, number: u64) -> Result<&Picture, MediaError> {
         let (width, height) = self.picture.size();
         let time = number as usize;
-        let side = height / 4;
+        let side = height.min(width) / 4;
         let wander = |period: usize, room: usize| {
             let place = time % (2 * period);
             if place < period { place * room / period } else { (2 * period - place) * room / period }
@@ -74,5 +74,22 @@ impl Pictures for TestPattern {
             }
         }
         Ok(&self.picture)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_of_any_shape_have_the_square() {
+        for (width, height) in [(16, 272), (272, 16), (16, 16)] {
+            let mut pattern = TestPattern::new(width, height, 30.0).unwrap();
+            for number in [0, 1, 96, 97, 12_345] {
+                let bright =
+                    pattern.picture(number).unwrap().planes()[0].iter().filter(|sample| **sample == 220);
+                assert_eq!(bright.count(), 16, "{width}x{height}");
+            }
+        }
     }
 }

@@ -72,8 +72,14 @@ impl Comparing {
     /// Waits until all pictures are compared; another stream may follow.
     pub(super) fn finish(&mut self) {
         self.pictures = None;
-        if let Some(Ok(Some(screen))) = self.thread.take().map(JoinHandle::join) {
-            *self = Comparing::begin(Screen { stood: None, second: VecDeque::new(), lowest: None, ..screen });
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(Some(screen))) => {
+                *self =
+                    Comparing::begin(Screen { stood: None, second: VecDeque::new(), lowest: None, ..screen });
+            }
+            // It ended with an error, which it told.
+            Some(Ok(None)) | None => {}
+            Some(Err(panicked)) => std::panic::resume_unwind(panicked),
         }
     }
 }

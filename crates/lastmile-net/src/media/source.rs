@@ -297,5 +297,14 @@ mod tests {
             };
             assert_eq!((0..30).filter(|_| stands()).count(), expected);
         }
+        // Frames that are left out show that it goes on, too.
+        *has_new.lock().unwrap() = false;
+        for _ in 0..12 {
+            source.frame(Time::ZERO, Rate::ip(500_000), Bytes::ZERO);
+        }
+        assert!(source.stands_still());
+        *has_new.lock().unwrap() = true;
+        source.skip();
+        assert!(!source.stands_still());
     }
 }

@@ -36,6 +36,8 @@ pub struct Viewer {
     frame_rate: f64,
     /// The stream that it follows, and when its last frame was due.
     following: Option<(u32, Time)>,
+    /// Its last timestamp, and the same in ticks since the sender's clock of media began, which go on where timestamps wrap.
+    clock: Option<(u32, i64)>,
     /// Its next key frame is to come first.
     waits: bool,
     /// Its file so far.
@@ -50,10 +52,9 @@ struct Written {
     /// When the first one was written.
     began: Time,
     count: i64,
-    /// The last one, its timestamp, and the ticks from the first one's to that.
     last: Picture,
-    timestamp: u32,
-    ticks: i64,
+    /// Ticks of the first one.
+    first: i64,
 }
 
 impl Viewer {
@@ -66,8 +67,8 @@ impl Viewer {
     ) -> Viewer {
         let seen = SharedSeen::new(frame_rate);
         let comparing = reference.map(|reference| Comparing::new(reference, frame_rate, seen.clone()));
-        let (following, waits, written, gap) = (None, true, None, false);
-        Viewer { decoder, output, comparing, frame_rate, following, waits, written, gap, seen }
+        let (following, clock, waits, written, gap) = (None, None, true, None, false);
+        Viewer { decoder, output, comparing, frame_rate, following, clock, waits, written, gap, seen }
     }
 
     /// Takes parameter sets that are known before the stream.
@@ -86,21 +87,29 @@ impl Viewer {
         self.seen.clone()
     }
 
-    /// Places in time from one timestamp to another.
-    fn places(&self, ticks: impl Into<f64>) -> i64 {
-        (ticks.into() / f64::from(CLOCK_RATE) * self.frame_rate).round() as i64
+    /// Places in time in so many ticks.
+    fn places(&self, ticks: i64) -> i64 {
+        (ticks as f64 / f64::from(CLOCK_RATE) * self.frame_rate).round() as i64
+    }
+
+    /// A timestamp in ticks since the sender's clock of media began.
+    fn ticks(&mut self, timestamp: u32) -> i64 {
+        let (last, ticks) = self.clock.unwrap_or((0, 0));
+        // The first one that came may be of any time.
+        let since = timestamp.wrapping_sub(last);
+        let ticks = if self.clock.is_none() { since.into() } else { ticks + i64::from(since as i32) };
+        self.clock = Some((timestamp, ticks));
+        ticks
     }
 
     /// Writes a picture to its place in time, and the last one to those before that are empty. A place that is taken keeps its picture.
-    fn write_picture(&mut self, now: Time, timestamp: u32, picture: &Picture) -> Result<(), MediaError> {
-        let passed = self
+    fn write_picture(&mut self, now: Time, ticks: i64, picture: &Picture) -> Result<(), MediaError> {
+        let (began, first, mut count) = self
             .written
             .as_ref()
-            .map_or(0, |written| written.ticks + i64::from(timestamp.wrapping_sub(written.timestamp) as i32));
-        let place = self.places(passed as f64);
+            .map_or((now, ticks, 0), |written| (written.began, written.first, written.count));
+        let place = self.places(ticks - first);
         let Some(Output::Y4m(writer)) = &mut self.output else { return Ok(()) };
-        let (began, mut count) =
-            self.written.as_ref().map_or((now, 0), |written| (written.began, written.count));
         let room = ((now - began).as_secs_f64() * self.frame_rate) as i64 + MAX_AHEAD;
         if let Some(written) = &self.written {
             let repeats = (place.min(room) - count).max(0);
@@ -113,7 +122,7 @@ impl Viewer {
             taken(writer.write(picture), &self.seen)?;
             count += 1;
         }
-        self.written = Some(Written { began, count, last: picture.clone(), timestamp, ticks: passed });
+        self.written = Some(Written { began, count, last: picture.clone(), first });
         Ok(())
     }
 
@@ -153,14 +162,15 @@ impl Viewer {
             let mut seen = self.seen.lock();
             (seen.pictures, seen.size) = (seen.pictures + 1, Some(picture.size()));
         }
-        let written = self.write_picture(now, unit.timestamp, &picture).and_then(|()| {
+        let ticks = self.ticks(unit.timestamp);
+        let written = self.write_picture(now, ticks, &picture).and_then(|()| {
             let Some(Output::Times(out)) = &mut self.output else { return Ok(()) };
             let shown = (now - Time::ZERO).as_secs_f64() + began.elapsed().as_secs_f64();
             let line = format!("{},{shown:.6}\n", unit.timestamp);
             taken(out.write_all(line.as_bytes()).map_err(MediaError::from), &self.seen).map(drop)
         });
         // The sender's clock of media begins with its first picture.
-        let number = self.places(unit.timestamp).unsigned_abs();
+        let number = self.places(ticks).unsigned_abs();
         if let Some(comparing) = &self.comparing {
             comparing.show(Shown { at: now, number, picture });
         }
@@ -179,7 +189,7 @@ impl FrameSink for Viewer {
             Some((other, _)) if other == ssrc => {}
             Some((_, at)) if now < at + SILENT => return true,
             // The decoder's pictures are another stream's.
-            _ => (self.written, self.waits) = (None, true),
+            _ => (self.written, self.clock, self.waits) = (None, None, true),
         }
         self.following = Some((ssrc, now));
         self.waits &= !(frame.unit.key && frame.unit.whole);
@@ -198,7 +208,7 @@ impl FrameSink for Viewer {
         if self.following.is_none_or(|(followed, _)| followed != ssrc) {
             return;
         }
-        (self.following, self.written) = (None, None);
+        (self.following, self.clock, self.written) = (None, None, None);
         self.comparing.iter_mut().for_each(Comparing::finish);
         let flushed = match &mut self.output {
             Some(Output::H264(out) | Output::Times(out)) => out.flush().map_err(MediaError::from),
@@ -271,7 +281,7 @@ mod tests {
 
     fn frame(number: u32, shade: u8) -> PlayedFrame {
         let unit = AccessUnit {
-            timestamp: number * 3_000,
+            timestamp: number.wrapping_mul(3_000),
             bytes: vec![shade],
             whole: true,
             ..AccessUnit::default()
@@ -442,6 +452,19 @@ mod tests {
         assert!(
             matches!(seen.lock().reference_error, Some(MediaError::File(_))) && seen.lock().error.is_none()
         );
+    }
+
+    /// Timestamps wrap after 13 hours and a quarter.
+    #[test]
+    fn pictures_have_their_originals_where_timestamps_wrap() {
+        let reference = Reference::Pictures(Box::new(TestPattern::new(32, 16, 30.0).unwrap()));
+        let mut viewer = Viewer::new(Box::new(Shades), None, Some(reference), 30.0);
+        let seen = viewer.seen();
+        let wraps = u32::MAX / 3_000;
+        (0..3).for_each(|number| assert!(viewer.frame(at(number.into()), 1, &key(wraps + number, 90))));
+        viewer.left(1);
+        let numbers: Vec<u64> = seen.lock().places.iter().map(|place| place.number).collect();
+        assert_eq!(numbers, [0, 1, 2].map(|number| u64::from(wraps) + number));
     }
 
     #[test]

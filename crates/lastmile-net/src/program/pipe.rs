@@ -2,13 +2,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::socket::MsgFlags;
 use nix::unistd::Pid;
 
 /// An answer is at most this long.
@@ -76,6 +77,11 @@ impl Pipe {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() { Err(late()) } else { Ok(left) }
         };
+        let mut chunk = [0; 4096];
+        let early = nix::sys::socket::recv(self.ours.as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT);
+        if early.is_ok_and(|read| read > 0) {
+            return Err(NoAnswer::Wrong("wrote what nobody asked for".to_owned()));
+        }
         let mut rest = line;
         while !rest.is_empty() {
             let left = left()?;
@@ -84,7 +90,6 @@ impl Pipe {
                 Err(error) => self.told(&error)?,
             }
         }
-        let mut chunk = [0; 4096];
         loop {
             if let Some(end) = self.came.iter().position(|&byte| byte == b'\n') {
                 if end + 1 < self.came.len() {
@@ -125,13 +130,21 @@ impl Pipe {
         })
     }
 
-    /// Kills its process group and waits for it.
+    /// Kills its process group and waits for it, which may not be allowed.
     fn kill(&mut self) -> Option<std::process::ExitStatus> {
         if !std::mem::replace(&mut self.ended, true) {
             // Of a group that has ended there is nothing to kill; its number is held until it was waited for.
-            let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
+            let group = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
+            // It may lead another group by now, or belong to another user.
+            let _ = group.map_err(|_| self.child.kill());
         }
-        self.child.wait().ok()
+        let until = Instant::now() + GRACE;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+                ended => return ended.ok().flatten(),
+            }
+        }
     }
 }
 

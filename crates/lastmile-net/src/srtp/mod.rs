@@ -2,7 +2,7 @@
 //! others by its SSRC, which is random.
 //!
 //! State is kept of sources that were authenticated, and of no others. A source whose media joins late, since this end was started anew,
-//! has its rollover counter from the packets that its sender report counts (section 3.3.1).
+//! or behind a gap, has its rollover counter from the packets that its sender report counts (section 3.3.1).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,6 +69,8 @@ struct Source {
     rtcp: Option<Context>,
     /// Media packets that its last sender report counts.
     counted: u32,
+    /// The rollover counter of then for which its state was looked for.
+    sought: Option<u32>,
 }
 
 /// Why a packet is dropped.
@@ -173,33 +175,49 @@ impl Srtp {
             }
             self.sources.push(source);
         }
+        if let (true, Ok(opened)) = (rtcp, &opened) {
+            self.count(opened);
+        }
         opened
+    }
+
+    /// Takes in the packets that sender reports count, of all sources that they are of.
+    fn count(&mut self, opened: &[u8]) {
+        for packet in Rtcp::all(opened).map_while(Result::ok) {
+            let Rtcp::Sender { ssrc, info, .. } = packet else { continue };
+            if let Some(source) = self.sources.iter_mut().find(|source| source.ssrc == ssrc) {
+                source.counted = info.packets;
+            } else if self.sources.len() < MAX_SOURCES {
+                // It is authenticated by the one that reports for it.
+                self.sources.push(Source { ssrc, counted: info.packets, ..Source::default() });
+            }
+        }
     }
 }
 
 impl Source {
     fn open_rtcp(&mut self, bytes: &[u8], key: &MasterKey) -> Result<Vec<u8>, Refusal> {
-        let opened = match &mut self.rtcp {
-            Some(state) => state.decrypt_rtcp(bytes)?.to_vec(),
-            None => {
-                let mut state = context(key)?;
-                let opened = state.decrypt_rtcp(bytes)?.to_vec();
-                self.rtcp = Some(state);
-                opened
-            }
-        };
-        for packet in Rtcp::all(&opened).map_while(Result::ok) {
-            match packet {
-                Rtcp::Sender { ssrc, info, .. } if ssrc == self.ssrc => self.counted = info.packets,
-                _ => {}
-            }
+        if let Some(state) = &mut self.rtcp {
+            return Ok(state.decrypt_rtcp(bytes)?.to_vec());
         }
+        let mut state = context(key)?;
+        let opened = state.decrypt_rtcp(bytes)?.to_vec();
+        self.rtcp = Some(state);
         Ok(opened)
     }
 
     fn open_rtp(&mut self, bytes: &[u8], key: &MasterKey) -> Result<Vec<u8>, Refusal> {
         if let Some(state) = &mut self.rtp {
-            return Ok(state.decrypt_rtp(bytes)?.to_vec());
+            let refusal = match state.decrypt_rtp(bytes) {
+                Ok(opened) => return Ok(opened.to_vec()),
+                Err(error) => Refusal::from(error),
+            };
+            // Behind a gap of more than half of all numbers the counter is another one. It is looked for once in each, or forged packets
+            // would cost too much.
+            if matches!(refusal, Refusal::Replayed) || self.sought == Some(self.counted >> 16) {
+                return Err(refusal);
+            }
+            self.sought = Some(self.counted >> 16);
         }
         let number = u16::from_be_bytes([bytes[2], bytes[3]]);
         let counted = u64::from(self.counted) >> 16;

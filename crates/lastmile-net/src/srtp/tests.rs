@@ -156,6 +156,40 @@ fn a_receiver_that_is_started_anew_joins_where_numbers_have_wrapped() {
     }
 }
 
+/// Packets that are sent again are a source whose packets a report of the media counts; and a gap of 100,000 numbers.
+#[test]
+fn the_counters_of_other_sources_and_behind_gaps_are_found() {
+    for suite in SUITES {
+        let mut sender = end(suite);
+        let (start, later) = (3 * 65_536 + 100, 5 * 65_536 - 60);
+        let from = |index: u64| context_before(&key(suite), SSRC, index >> 16, index as u16).unwrap();
+        sender.own = from(start);
+        let before = sender.seal(&rtp(start)).unwrap();
+        sender.own = from(later);
+        let after: Vec<_> = (later..later + 100).map(|index| sender.seal(&rtp(index)).unwrap()).collect();
+        let report = |packets: u64| {
+            let mut bytes = Vec::new();
+            for (ssrc, packets) in [(9, 7), (SSRC, packets as u32)] {
+                write_sender_report(&mut bytes, ssrc, &SenderInfo { ntp: 0, rtp: 0, packets, bytes: 0 }, &[]);
+            }
+            bytes
+        };
+        let (mut receiver, mut reports) = (end(suite), end(suite));
+        let mut told = |receiver: &mut Srtp, packets| {
+            let sealed = reports.seal(&report(packets)).unwrap();
+            assert!(open(receiver, &sealed).is_some());
+        };
+        told(&mut receiver, start);
+        assert!(open(&mut receiver, &before).is_some());
+        let mut forged = after[0].clone();
+        forged[20] ^= 1;
+        assert_eq!([&forged, &after[0]].map(|packet| open(&mut receiver, packet)), [None, None]);
+        told(&mut receiver, later);
+        assert!(after.iter().all(|packet| open(&mut receiver, packet).is_some()));
+        assert_eq!(receiver.rejected().get(), Rejected { unauthentic: 2, replayed: 0 });
+    }
+}
+
 #[test]
 fn truncated_packets_are_dropped() {
     for suite in SUITES {

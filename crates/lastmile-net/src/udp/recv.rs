@@ -101,9 +101,9 @@ impl RecvBatch {
 }
 
 impl Default for RecvBatch {
-    /// For packets of an Ethernet path.
+    /// For packets of any size; memory is taken up where they are large.
     fn default() -> Self {
-        Self::new(2048)
+        Self::new(usize::from(u16::MAX))
     }
 }
 

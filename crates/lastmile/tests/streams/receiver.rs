@@ -250,11 +250,15 @@ fn reports_of_a_source_that_pauses_are_answered() {
 fn a_source_that_goes_on_from_another_address_has_moved() {
     let (sender, _) = ends();
     let moved = SocketAddr::new(sender.ip(), sender.port() + 1);
-    let mut heard = Heard::new();
+    let mut heard = protected(14);
     (0..100).for_each(|sequence| heard.media(at(10 * i64::from(sequence)), sequence));
     for sequence in 100..1_500_u16 {
+        if sequence == 120 {
+            heard.packets.clear();
+        }
         heard.hears(at(10 * i64::from(sequence)), rtp(moved, sequence, 400, Ecn::Ect0));
     }
+    assert!(heard.packets.iter().all(|datagram| datagram.to == moved), "nobody calls the old address");
     heard.input(at(40_000), Input::Wake);
     let left = heard.decisions.iter().filter_map(|decision| match decision {
         Decision::SourceLeft { peer, why, .. } => Some((*peer, *why)),

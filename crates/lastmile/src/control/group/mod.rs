@@ -53,8 +53,8 @@ struct Group {
     /// Packets of all streams, and fates that wait for those of packets that left before.
     merge: Merge,
     now: Time,
-    /// The last signals about the path: persistent congestion, excess and a route; the stream that gave each, and when.
-    told: [Option<(Signal, usize, Time)>; 3],
+    /// Signals about the path of the last second, the stream that gave each, and when.
+    told: VecDeque<(Signal, usize, Time)>,
 }
 
 /// The group's knowledge of a stream.
@@ -90,7 +90,7 @@ impl StreamGroup {
             streams: Vec::new(),
             merge: Merge::default(),
             now: Time::ZERO,
-            told: [None; 3],
+            told: VecDeque::new(),
         };
         StreamGroup(Arc::new(Mutex::new(group)))
     }
@@ -233,15 +233,16 @@ impl Group {
             // Of the path: each stream tells of it.
             Signal::PersistentCongestion | Signal::Excess { .. } | Signal::Route { .. } => {
                 // Each has a share of losses of its own.
-                let (kind, event) = match signal {
-                    Signal::PersistentCongestion => (0, signal),
-                    Signal::Excess { trips, .. } => (1, Signal::Excess { loss: 0.0, trips }),
-                    _ => (2, signal),
+                let event = match signal {
+                    Signal::Excess { trips, .. } => Signal::Excess { loss: 0.0, trips },
+                    other => other,
                 };
-                let same =
-                    |(told, by, at): (Signal, usize, Time)| told == event && by != place && now < at + TOLD;
-                if !self.told[kind].is_some_and(same) {
-                    self.told[kind] = Some((event, place, now));
+                self.told.retain(|(.., at)| now < *at + TOLD);
+                if !self.told.iter().any(|(told, by, _)| *told == event && *by != place) {
+                    if self.told.len() == WAITING {
+                        self.told.pop_front();
+                    }
+                    self.told.push_back((event, place, now));
                     self.controller.on_signal(now, signal);
                 }
             }

@@ -155,12 +155,13 @@ fn an_event_of_the_path_is_told_once() {
     streams[1].on_signal(at(2_100), excess(0.2, true));
     streams[0].on_signal(at(2_200), excess(0.1, true));
     assert_eq!(told.lock().unwrap().signals[3..], [excess(0.1, false), excess(0.2, true)]);
-    // A hand-off tells of both, in each stream.
-    let route = Signal::Route { why: RouteChange::Handover };
-    for (stream, signal) in [(0, route), (0, outage), (1, route), (1, outage)] {
-        streams[stream].on_signal(at(5_000), signal);
+    // A hand-off of both ends tells of all three, in each stream.
+    let route = |why| Signal::Route { why };
+    let events = [route(RouteChange::Path), route(RouteChange::Handover), outage];
+    for stream in &mut streams {
+        events.iter().for_each(|event| stream.on_signal(at(5_000), *event));
     }
-    assert_eq!(told.lock().unwrap().signals[5..], [route, outage]);
+    assert_eq!(told.lock().unwrap().signals[5..], events);
 }
 
 #[test]

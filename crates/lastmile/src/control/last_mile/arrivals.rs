@@ -64,8 +64,11 @@ impl Arrivals {
         };
         self.last_delay = delay - delay_zero;
         if now >= self.period_end {
-            self.base.rotate_right(1);
-            (self.base[0], self.period_end) = (f64::INFINITY, now + PERIOD_S);
+            // A pause may have lasted for several.
+            let over = 1 + ((now - self.period_end) / PERIOD_S) as usize;
+            self.base.rotate_right(over.min(PERIODS) % PERIODS);
+            self.base[..over.min(PERIODS)].fill(f64::INFINITY);
+            self.period_end = now + PERIOD_S;
         }
         self.base[0] = self.base[0].min(self.last_delay);
         let slot = slot_of(arrival_zero);
@@ -145,6 +148,18 @@ mod tests {
         assert!((later(300, 400) - 0.03).abs() < 1e-6);
         assert!((later(400, 2_900) - 0.03).abs() < 1e-6);
         assert!(later(2_900, 4_000).abs() < 1e-6);
+    }
+
+    /// The receiver's clock is 100 ppm fast, and nothing came for ten minutes.
+    #[test]
+    fn the_base_is_forgotten_in_a_pause() {
+        for (pause, queue) in [(5.0, 0.06), (600.0, 0.0)] {
+            let mut arrivals = Arrivals::new();
+            (0..50).for_each(|n| arrivals.add(0.1 * f64::from(n), 0.1 * f64::from(n), 0.02, 1000));
+            let later = 5.0 + pause;
+            arrivals.add(later, later, 0.08, 1000);
+            assert!((arrivals.standing_queue(0.08) - queue).abs() < 1e-6, "{pause}");
+        }
     }
 
     #[test]

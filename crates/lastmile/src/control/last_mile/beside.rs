@@ -292,7 +292,8 @@ impl Lastmile {
 
     /// While the rate is halved: nobody else is there if the queue goes.
     pub(super) fn withdraw(&mut self, seen: &Seen, until: f64, window: f64, gone: f64) {
-        let rate = window / self.round_trip();
+        // The window had the queue in it that is gone: not far beyond what arrived before the rate was halved.
+        let rate = (window / self.round_trip()).min(MOST * 2.0 * self.rate);
         // Where packets differ in size, a full one's time looks like a queue.
         let packet_s = self.flow.full_size() / rate.max(1.0);
         if seen.queue < seen.target.min(gone).max(ALL_GONE * gone).max(packet_s) {

@@ -84,6 +84,11 @@ const STEERED: f64 = 1.06;
 const CUTS: f64 = 0.01;
 const CUT: (f64, f64) = (0.03, 0.3);
 
+/// A queue that is longer than the round trip by so many seconds is a clock's step.
+const STEPPED_S: f64 = 0.05;
+/// A round trip longer than twice the least and so many seconds is a longer path, or a queue of others: the least follows that in so many seconds.
+const LONGER_S: f64 = 0.1;
+const FORGOTTEN_S: f64 = 20.0;
 /// After so many seconds without arrivals the path is unknown as at the start.
 const SILENCE_S: f64 = 1.0;
 
@@ -232,6 +237,11 @@ impl Lastmile {
         let (queue, law_queue) =
             (self.arrivals.standing_queue(OVERLOAD_S), self.arrivals.standing_queue(LAW_S));
         let rtt = self.rtt.unwrap_or(0.2);
+        let longer = rtt - (2.0 * self.min_rtt + LONGER_S);
+        if longer > 0.0 {
+            // The path became longer, and nobody told of it.
+            self.min_rtt += longer * (now - before.now).clamp(0.0, 0.2) / FORGOTTEN_S;
+        }
         self.seen = Seen {
             now,
             dt: (now - before.now).clamp(0.0, 0.2),
@@ -298,6 +308,8 @@ impl RateController for Lastmile {
         let rtt = self.flow.round_trip(feedback);
         rtt.into_iter().for_each(|sample| self.on_rtt(sample.as_secs_f64()));
         let now = self.now();
+        let stamped = |report: &Report| matches!(report.fate, Fate::Arrived { at: Some(_), .. });
+        let are_stamped = feedback.reports.iter().any(stamped);
         let (mut heard, mut told, mut lost) = (false, 0, 0);
         let (mut arrived, mut limited) = (0_u32, 0_u32);
         // The newest packet that was lost or marked, and the longest queue before a loss.
@@ -309,12 +321,18 @@ impl RateController for Lastmile {
                     heard = true;
                     told += 1;
                     let bytes = if feedback.receiver.is_some() { 0 } else { sent.size.0 };
-                    let answered = (self.flow.now() - sent.at - feedback.hold).as_secs_f64();
-                    let (arrival, delay) = at.map_or((now, answered), |at| {
-                        let one_way = (at - sent.at.as_sender()).relative_nanos();
-                        (at.as_secs_f64(), one_way as f64 / 1e9)
-                    });
-                    self.arrivals.add(now, arrival, delay, bytes);
+                    match at {
+                        Some(at) => {
+                            let one_way = (at - sent.at.as_sender()).relative_nanos();
+                            self.arrivals.add(now, at.as_secs_f64(), one_way as f64 / 1e9, bytes);
+                        }
+                        // It came after the report: its time by this clock is none of the receiver's.
+                        None if are_stamped => self.arrivals.credit(bytes),
+                        None => {
+                            let answered = self.flow.now() - sent.at - feedback.hold;
+                            self.arrivals.add(now, now, answered.as_secs_f64(), bytes);
+                        }
+                    }
                     self.losses.arrived(sent, self.arrivals.last_queue());
                     limited += u32::from(sent.app_limited);
                     arrived += 1;
@@ -340,6 +358,10 @@ impl RateController for Lastmile {
             told = 100;
             lost = (summary.loss_event_rate.clamp(0.0, 1.0) * 100.0) as u32;
             congested = (lost > 0).then_some(self.flow.now()).or(congested);
+        }
+        if rtt.is_some_and(|sample| self.arrivals.last_queue() > sample.as_secs_f64() + STEPPED_S) {
+            // No queue is longer than the round trip that it is in: the receiver's clock was set forward.
+            self.arrivals.forget_base();
         }
         let may_test = matches!(self.phase, Phase::Track | Phase::Dip { .. });
         self.losses.count(told, lost);

@@ -208,7 +208,9 @@ impl Lastmile {
         if law_queue < 0.35 * target + 0.001 {
             let is_quiet = now - self.last_cut > 2.0 * t && now - self.scale_cut > 1.0;
             self.empty_since = self.empty_since.min(now);
-            if now - self.empty_since > t && is_quiet && most.is_infinite() {
+            if self.is_at_most() {
+                self.growth = 0.0;
+            } else if now - self.empty_since > t && is_quiet && most.is_infinite() {
                 self.growth = (self.growth + RAMP * dt / t).min(MOST_GROWTH);
             }
         } else {
@@ -222,10 +224,15 @@ impl Lastmile {
         let is_shown = !self.is_limited() || now < self.padding_until;
         let most = if is_shown { most } else { 0.0 };
         self.set(rate.min((MOST * seen.slow).min(most).max(self.rate)));
-        if now > self.next_dip && self.growth == 0.0 {
+        if now > self.next_dip && self.growth == 0.0 && !self.is_at_most() {
             self.next_dip = now + self.config.dip.as_secs_f64();
             self.phase = Phase::Dip { until: now + t.max(DIP_S) };
         }
+    }
+
+    /// True if the user's limit holds the rate.
+    fn is_at_most(&self) -> bool {
+        self.rate >= self.flow.max_rate()
     }
 
     /// The most that losses which went with the rate leave to it.

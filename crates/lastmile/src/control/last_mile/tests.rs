@@ -9,6 +9,9 @@ struct Told {
     controller: Lastmile,
     now: Time,
     id: u64,
+    /// The round-trip time without the queue, and the receiver's clock before the sender's, in milliseconds.
+    path: i64,
+    clock: i64,
 }
 
 /// Fates of the packets that one message tells of.
@@ -19,9 +22,11 @@ struct Fates {
     ecn: Ecn,
     /// One behind the last is lost.
     loses: bool,
+    /// Of one in the middle the arrival has no time.
+    untimed: bool,
 }
 
-const SHORT: Fates = Fates { queue: (0, 0), ecn: Ecn::Ect1, loses: false };
+const SHORT: Fates = Fates { queue: (0, 0), ecn: Ecn::Ect1, loses: false, untimed: false };
 const EVERY: Span = Span::from_millis(50);
 
 impl Told {
@@ -30,7 +35,7 @@ impl Told {
         let setting =
             Setting { start: Some(Rate::ip(4_000_000)), max: Rate::ip(8_000_000), ..Setting::default() };
         let controller = Lastmile::new(LastmileConfig::default(), &setting);
-        let mut told = Told { controller, now: Time::ZERO + Span::from_secs(1), id: 0 };
+        let mut told = Told { controller, now: Time::ZERO + Span::from_secs(1), id: 0, path: 20, clock: 0 };
         // A first queue ends the start.
         (0..4).for_each(|_| told.of(SHORT));
         told.of(Fates { queue: (25, 25), ..SHORT });
@@ -52,7 +57,8 @@ impl Told {
         for k in 0..PACKETS {
             let sent = sent(self.id + k as u64, k);
             let queue = Span::from_millis(if k + 1 == PACKETS { fates.queue.1 } else { fates.queue.0 });
-            let at = Some((sent.at + Span::from_millis(10) + queue).as_receiver());
+            let at = Some((sent.at + Span::from_millis(self.path / 2 + self.clock) + queue).as_receiver());
+            let at = at.filter(|_| !(fates.untimed && k == PACKETS / 2));
             reports.push(Report { sent, fate: Fate::Arrived { at, ecn: fates.ecn } });
         }
         if fates.loses {
@@ -62,8 +68,9 @@ impl Told {
         self.id += reports.len() as u64;
         reports.iter().for_each(|report| self.controller.on_sent(report.sent.at, &report.sent));
         self.now += EVERY;
-        let now = self.now + Span::from_millis(20 + fates.queue.1);
-        self.controller.on_feedback(now, &mut Feedback::exact(&mut reports, Some(now.as_receiver())));
+        let now = self.now + Span::from_millis(self.path + fates.queue.1);
+        let told = now + Span::from_millis(self.clock - self.path / 2);
+        self.controller.on_feedback(now, &mut Feedback::exact(&mut reports, Some(told.as_receiver())));
     }
 }
 
@@ -139,6 +146,59 @@ fn a_queue_that_the_delay_to_keep_hides_is_looked_into() {
             told.phase()
         };
         assert_eq!([after(16, 8), after(24, then)], phases);
+    }
+}
+
+/// A queue of half a second was this flow's own, and its window had it.
+#[test]
+fn a_test_that_finds_nobody_leaves_no_more_than_arrived() {
+    let mut told = Told::tracking();
+    let until = told.controller.now() + 2.0;
+    told.controller.phase = Phase::Withdraw { until, window: 260e3, gone: 0.2 };
+    told.controller.rate = 250e3;
+    told.of(SHORT);
+    // What arrived, 500 kB/s, 1.3 times, less a tenth.
+    assert!(told.phase() == "track" && (told.controller.rate - 585e3).abs() < 1.0, "{}", told.controller.rate);
+}
+
+/// A satellite in place of a cable. Half of what is in flight on the longer path fits the window of the shorter at first.
+#[test]
+fn a_path_that_became_longer_has_a_window_of_its_own() {
+    let mut told = Told::tracking();
+    told.path = 600;
+    (0..1_200).for_each(|_| told.of(SHORT));
+    let (window, rate) = (told.controller.output().window.unwrap().0 as f64, told.controller.rate);
+    assert!(window > 0.6 * rate, "{window} of {rate}");
+}
+
+#[test]
+fn a_receivers_clock_that_is_set_forward_is_no_queue() {
+    let mut told = Told::tracking();
+    told.clock = 5_000;
+    for _ in 0..60 {
+        told.of(SHORT);
+        assert!(["track", "dip"].contains(&told.phase()), "{}", told.phase());
+    }
+}
+
+/// RFC 8888 has a value for packets that came after the report's time.
+#[test]
+fn an_arrival_without_a_time_leaves_the_queue_as_it_is() {
+    let mut told = Told::tracking();
+    let untimed = Fates { queue: (10, 10), untimed: true, ..SHORT };
+    (0..3).for_each(|_| told.of(untimed));
+    let Seen { queue, slow, .. } = told.controller.seen;
+    assert!((queue - 0.01).abs() < 1e-6 && (slow - 500e3).abs() < 10e3, "{queue} {slow}");
+}
+
+/// Nothing grows, so that nothing is known to be dipped for, and the encoder goes on slowly.
+#[test]
+fn at_the_users_limit_nothing_grows() {
+    let mut told = Told::tracking();
+    told.controller.rate = 1_000e3;
+    for _ in 0..400 {
+        told.of(SHORT);
+        assert_eq!((told.phase(), told.controller.growth), ("track", 0.0));
     }
 }
 

@@ -6,7 +6,7 @@ use super::breaker::{Heard, Verdict};
 use super::event::{Decision, End};
 use super::repeater::Repeater;
 use super::sender::{Awaited, Sender};
-use super::{CLOCK_RATE, is_from, middle, nearest, ntp};
+use super::{CLOCK_RATE, middle, nearest, ntp};
 use crate::control::{RouteChange, Signal};
 use crate::node::{Datagram, Ecn, Output};
 use crate::time::{Span, Time};
@@ -24,7 +24,7 @@ impl Sender {
     pub(super) fn on_rtcp(&mut self, now: Time, datagram: &Datagram) {
         let own = self.config.ssrc;
         let Some(bytes) = datagram.payload.udp().filter(|bytes| is_rtcp(bytes)) else { return };
-        if !is_from(datagram, self.config.peer) && !self.follows(now, datagram.from, bytes) {
+        if !datagram.is_from(self.config.peer) && !self.follows(now, datagram.from, bytes) {
             return;
         }
         self.sent.feedback_packets += 1;

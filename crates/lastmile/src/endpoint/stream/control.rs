@@ -47,7 +47,7 @@ pub(super) struct Control {
     pub(super) min_rate: Option<Rate>,
     /// The rates at which the second to the fourth packet follow at least. Two in sequence prove the source, and a source that is proven
     /// is answered: so many that any one of them may be lost. The third was not held for long where that answer comes after the usual
-    /// interval. They are W_init of packets up to 1095 B (RFC 5348, section 4.2), and no more.
+    /// interval. They are W_init of packets up to 1095 B (RFC 5348, section 4.2), a tenth more at 1200 B, and less than half of RFC 6928's.
     pub(super) opening: Option<[Rate; 3]>,
     /// No more than this, while a circuit breaker is tried.
     pub(super) ceiling: Option<Rate>,

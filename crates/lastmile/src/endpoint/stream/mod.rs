@@ -38,7 +38,6 @@ pub use receiver::Receiver;
 pub use receiver_config::{FeedbackInterval, ReceiverConfig};
 pub use sender::Sender;
 
-use crate::node::Datagram;
 use crate::time::{Epoch, Span, Time};
 use crate::wire::TimestampFormat;
 
@@ -76,9 +75,4 @@ fn middle(ntp: u64) -> u32 {
 fn nearest(to: u64, low: u16) -> Option<u64> {
     let ahead = low.wrapping_sub(to as u16) as i16;
     to.checked_add_signed(ahead.into())
-}
-
-/// True if a packet comes from there.
-fn is_from(datagram: &Datagram, peer: core::net::SocketAddr) -> bool {
-    datagram.from.port() == peer.port() && datagram.from.ip().to_canonical() == peer.ip().to_canonical()
 }

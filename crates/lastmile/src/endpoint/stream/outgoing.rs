@@ -17,7 +17,7 @@ use crate::wire::{
     write_feedback_request, write_goodbye, write_name, write_sender_report, write_tfrc_scheme,
 };
 
-/// Reports that may still be answered: those of a minute.
+/// Reports that may still be answered: those of a minute, and of 12 s while another address is asked.
 const ANSWERED: usize = 60;
 /// A coded frame that the path has room for leaves at so many times the rate of all of them: it is on the screen earlier, and its time
 /// varies less with its size.
@@ -317,7 +317,9 @@ impl Sender {
             self.awaited.0 += 1;
         }
         if let Some(repeater) = &mut self.repeater {
-            repeater.keep(due, &payload, size);
+            // Of padding its header, so that its receiver misses nothing.
+            let end = if payload_type == PADDING { headers } else { payload.len() };
+            repeater.keep(due, &payload[..end], size);
         }
         self.transmit(due, id, self.config.ecn, payload);
     }

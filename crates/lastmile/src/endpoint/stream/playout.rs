@@ -15,6 +15,10 @@ use crate::wire::h264::{AccessUnit, Depacketizer};
 /// or two that nobody sees.
 const MIN_DELAY: Span = Span::from_millis(10);
 const MAX_DELAY: Span = Span::from_millis(150);
+/// A timestamp so far from its time is another clock's, or a lie.
+const JUMP: Span = Span::from_secs(5);
+/// The longest that a frame waits after its last packet, whatever its timestamp says.
+const MOST: Span = Span::from_millis(300);
 /// Deviation before any was measured: a delay of 20 ms.
 const FIRST_DEVIATION: Span = Span::from_millis(5);
 /// Weight of a new frame in mean and deviation: one in so many.
@@ -125,9 +129,14 @@ impl Playout {
 
     /// The time of a timestamp on this clock, but for the transit time.
     fn media_time(&self, timestamp: u32) -> Option<Time> {
-        let (before, at) = self.clock?;
-        let ticks = i64::from(timestamp.wrapping_sub(before) as i32);
-        Some(at + Span::from_nanos(ticks * 1_000_000_000 / i64::from(CLOCK_RATE)))
+        self.since(timestamp).map(|(before, since)| before + since)
+    }
+
+    /// The time of the timestamp that the clock has, and the time from that to another.
+    fn since(&self, timestamp: u32) -> Option<(Time, Span)> {
+        let (known, at) = self.clock?;
+        let ticks = i64::from(timestamp.wrapping_sub(known) as i32);
+        Some((at, Span::from_nanos(ticks * 1_000_000_000 / i64::from(CLOCK_RATE))))
     }
 
     /// The transit time with which frames are shown.
@@ -137,6 +146,9 @@ impl Playout {
 
     fn measure(&mut self, transit: Span) {
         let (off, planned) = (transit - self.mean, self.planned());
+        if is_far(off) {
+            return;
+        }
         let far = if off < Span::ZERO { -off } else { off };
         self.mean += off / GAIN;
         self.deviation += (far - self.deviation) / GAIN;
@@ -152,6 +164,11 @@ impl Playout {
         if !self.began && unit.whole {
             self.clock = Some((unit.timestamp, at));
         }
+        // Times before this clock's beginning are none, but spans are.
+        let transit = self.since(unit.timestamp).map(|(before, since)| at - before - since);
+        if transit.is_none_or(|transit| is_far(transit - self.mean)) {
+            (self.clock, self.mean) = (Some((unit.timestamp, at)), Span::ZERO);
+        }
         let media = self.media_time(unit.timestamp).unwrap_or(at);
         let first = if self.began { Time::ZERO } else { media };
         let before = self.clock.map_or(media, |(_, before)| before);
@@ -164,7 +181,7 @@ impl Playout {
         // A frame that waited for another may still be shown, without a longer delay for those to come.
         let late = at > media + self.mean + MAX_DELAY;
         let due = if late { media + self.planned() } else { at.max(media + self.planned()) };
-        let due = due.max(self.ready.back().map_or(Time::ZERO, |last| last.due));
+        let due = due.min(at + MOST).max(self.ready.back().map_or(Time::ZERO, |last| last.due));
         self.needs_key |= unit.lost > 0 || !unit.whole;
         if unit.key && unit.whole {
             (self.began, self.needs_key) = (true, false);
@@ -186,8 +203,9 @@ impl Playout {
         let timestamp = self.depacketizer.oldest().filter(|_| self.depacketizer.is_missing())?;
         let waits = again.is_some() || !self.began;
         let due = self.media_time(timestamp)? + if waits { self.mean + MAX_DELAY } else { self.planned() };
-        let last = self.came.iter().find(|(known, _)| *known == timestamp);
-        let hopeless = again.zip(last).map(|(again, (_, last))| *last + again);
+        let last = self.came.iter().find(|(known, _)| *known == timestamp).map(|(_, last)| *last);
+        let due = last.map_or(due, |last| due.min(last + MOST));
+        let hopeless = again.zip(last).map(|(again, last)| last + again);
         Some(hopeless.map_or(due, |hopeless| hopeless.max(due)))
     }
 
@@ -275,6 +293,10 @@ impl Playout {
     pub(super) fn viewed(&self) -> Viewed {
         Viewed { delay: self.planned() - self.mean, ..self.viewed }
     }
+}
+
+fn is_far(off: Span) -> bool {
+    off > JUMP || -off > JUMP
 }
 
 #[cfg(test)]
@@ -482,6 +504,35 @@ mod tests {
             playout.pop(at(last + gap), None).unwrap();
             assert_eq!(playout.viewed().freezes, freezes, "{gap}");
             assert_eq!(playout.viewed().frozen > Span::ZERO, freezes > 0);
+        }
+    }
+
+    /// A timestamp of an hour or of 4 s later, of a whole frame or of one that lacks a packet, and timestamps that grow too fast.
+    #[test]
+    fn a_timestamp_that_lies_holds_up_nothing() {
+        for (ahead, whole) in [(90_000 * 3_600, true), (90_000 * 4, true), (90_000 * 3_600, false), (0, true)]
+        {
+            let (mut playout, mut shown) = (Playout::default(), Vec::new());
+            for number in 0..500_u16 {
+                let came = at(100 + 40 * i64::from(number));
+                let stamp = match number {
+                    100 => 100 * 3_600 + ahead,
+                    _ => u32::from(number) * if ahead == 0 { 36_000 } else { 3_600 },
+                };
+                let kind = if number == 0 { 0x65 } else { 0x41 };
+                playout.push(came, (2 * number, stamp, false), &[kind, 0x80, 7]);
+                if whole || number != 100 {
+                    playout.push(came, (2 * number + 1, stamp, true), &[kind, 0x40, 7]);
+                }
+                while let Some(now) = playout.wake(None).filter(|wake| *wake < came + Span::from_millis(40)) {
+                    while let Some(frame) = playout.pop(now, None) {
+                        shown.extend((!frame.late).then_some(now));
+                    }
+                }
+                assert!(playout.ready.len() < 12 && playout.came.len() < 12, "{ahead} {whole}");
+            }
+            let last = shown.iter().filter(|shown| **shown > at(10_000)).count();
+            assert!(shown.len() > 450 && last > 240, "{ahead} {whole}: {} {last}", shown.len());
         }
     }
 

@@ -207,7 +207,7 @@ impl Receiver {
         // The datagram's bytes are counted once, for all its reports and sources.
         let mut came = datagram.ip_size() + self.config.expansion.rtcp;
         let asks = self.config.expansion.is_protected() && Rtcp::all(bytes).nth(1).is_none();
-        let mut called = None;
+        let mut called = Vec::new();
         for packet in Rtcp::all(bytes).map_while(Result::ok) {
             match packet {
                 Rtcp::Sender { ssrc, info, .. } => {
@@ -217,9 +217,8 @@ impl Receiver {
                         source.sender_report = Some((middle(info.ntp), now));
                         // Nothing else is answered while no media comes. A report alone asks if this end is there.
                         let is_due = asks || now >= source.received.last + QUIET;
-                        if source.known && !source.repeats && is_due {
-                            source.calls = 1;
-                            called = Some(ssrc);
+                        if source.known && !source.repeats && is_due && !called.contains(&ssrc) {
+                            called.push(ssrc);
                         }
                     }
                 }
@@ -242,9 +241,12 @@ impl Receiver {
                 _ => {}
             }
         }
-        // Once, however many a datagram holds.
-        if let Some(place) = called.and_then(|ssrc| self.source(datagram.from, ssrc)) {
-            self.report(now, place);
+        // Once for each source, however many reports a datagram holds.
+        for ssrc in called {
+            if let Some(place) = self.source(datagram.from, ssrc) {
+                self.sources[place].calls = 1;
+                self.report(now, place);
+            }
         }
     }
 

@@ -61,7 +61,7 @@ impl Repeater {
         self.config.ssrc
     }
 
-    /// A packet leaves, for the first time.
+    /// A packet leaves, for the first time, of that size; its bytes or its header alone are of use.
     pub(super) fn keep(&mut self, at: Time, packet: &[u8], size: Bytes) {
         self.credit = (self.credit + self.config.share * size.0 as f64).min(BURST.0 as f64);
         self.recent.0 += size.0 as f64;

@@ -240,7 +240,7 @@ impl Source {
 
     fn on_datagram(&mut self, now: Time, at: Time, datagram: &Datagram) {
         let Some(Ok(packet)) = datagram.payload.udp().map(Packet::parse) else { return };
-        if datagram.from != self.config.peer {
+        if !datagram.is_from(self.config.peer) {
             return;
         }
         match (packet, &self.phase) {

@@ -272,7 +272,8 @@ pub(crate) fn run(
     Ok(exit)
 }
 
-/// One round. Wrong usage ends the program, since each further round would meet it too.
+/// One round. Wrong usage ends the program in the first, since each further round would meet it too. Later it is none: an interface or an
+/// address of this host has gone, and may come back.
 fn round<'a>(
     asked: Asked<'a>,
     (number, missed): (u64, u32),
@@ -312,7 +313,8 @@ fn round<'a>(
             Ok(told(Some(round), verdict))
         }
         Err(error) => match exit::of(&error) {
-            Exit::Usage => Err(error),
+            Exit::Usage if number == 1 => Err(error),
+            Exit::Usage => Ok(told(None, Verdict::of(&Exit::Machine.blame(error)))),
             _ => Ok(told(None, Verdict::of(&error))),
         },
     }

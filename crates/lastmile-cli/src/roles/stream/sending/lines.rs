@@ -184,16 +184,27 @@ mod tests {
     fn audio_that_nobody_answers_is_told() {
         let rate = SenderRate::Fixed(Rate::ip(1_000_000));
         let config = SenderConfig::new("192.0.2.1:5004".parse().unwrap(), 7, rate);
-        let mut sending = Sending::new(&config);
-        sending.audio = Some(Box::new(Sending::new(&config)));
-        for (node, why) in [(1, End::NoFeedback), (0, End::Stop)] {
-            let sent = Sent { feedback_packets: u64::from(why == End::Stop), ..Sent::default() };
-            let what = Decision::MediaEnded { why, sent }.into();
-            sending.take(&Event { at: Time::ZERO, node, seq: 0, what });
-        }
+        let ended = |ends: [(u32, End); 2]| {
+            let mut sending = Sending::new(&config);
+            sending.audio = Some(Box::new(Sending::new(&config)));
+            for (node, why) in ends {
+                let sent = Sent { feedback_packets: u64::from(why == End::Stop), ..Sent::default() };
+                let what = Decision::MediaEnded { why, sent }.into();
+                sending.take(&Event { at: Time::ZERO, node, seq: 0, what });
+            }
+            sending
+        };
+        let sending = ended([(1, End::NoFeedback), (0, End::Stop)]);
         let told = sending.refused().unwrap_or_default();
         assert!(told.starts_with("audio: ") && told.contains("192.0.2.1:5004"), "{told}");
         assert!(matches!(sending.exit(false), Some(crate::shell::exit::Exit::Peer)));
+        // Both are told, and audio that the frames' end interrupts met nothing itself.
+        let told = ended([(1, End::NoFeedback), (0, End::PortClosed)]).refused().unwrap_or_default();
+        assert_eq!((told.starts_with("audio: "), told.matches("audio: ").count()), (false, 1), "{told}");
+        for (why, expected) in [(End::PortClosed, End::Interrupted), (End::Stop, End::Stop)] {
+            let audio = ended([(0, why), (1, End::Interrupted)]).audio.unwrap();
+            assert_eq!((audio.ended, audio.refused), (Some(expected), None));
+        }
     }
 
     /// 11 and 26 packets were judged, 8 of which came after all. The receiver's report is of another moment.
