@@ -188,7 +188,8 @@ mod tests {
             let mut sending = Sending::new(&config);
             sending.audio = Some(Box::new(Sending::new(&config)));
             for (node, why) in ends {
-                let sent = Sent { feedback_packets: u64::from(why == End::Stop), ..Sent::default() };
+                let answered = matches!(why, End::Stop | End::Interrupted);
+                let sent = Sent { feedback_packets: u64::from(answered), ..Sent::default() };
                 let what = Decision::MediaEnded { why, sent }.into();
                 sending.take(&Event { at: Time::ZERO, node, seq: 0, what });
             }
