@@ -158,7 +158,11 @@ fn a_test_that_finds_nobody_leaves_no_more_than_arrived() {
     told.controller.rate = 250e3;
     told.of(SHORT);
     // What arrived, 500 kB/s, 1.3 times, less a tenth.
-    assert!(told.phase() == "track" && (told.controller.rate - 585e3).abs() < 1.0, "{}", told.controller.rate);
+    assert!(
+        told.phase() == "track" && (told.controller.rate - 585e3).abs() < 1.0,
+        "{}",
+        told.controller.rate
+    );
 }
 
 /// A satellite in place of a cable. Half of what is in flight on the longer path fits the window of the shorter at first.
