@@ -131,3 +131,32 @@ fn replace_as(
     }
     done.with_context(cannot)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As in a container, where each program has the number of the one before.
+    #[test]
+    fn a_file_that_was_left_behind_is_in_nobodys_way() {
+        let path = std::env::temp_dir().join(format!("lastmile-replace-{}", std::process::id()));
+        fs::write(beside(&path), "half of it").unwrap();
+        check(&path).unwrap();
+        fs::write(beside(&path), "half of it").unwrap();
+        replace(&path, |file| Ok(file.write_all(b"all")?)).unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), beside(&path).exists()), ("all", false));
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn two_outputs_are_two_files() {
+        let file = Path::new("/nowhere/./a");
+        assert!(
+            apart(&[("--record", Some(file)), ("--events", Some(Path::new("/nowhere/b"))), ("--html", None)])
+                .is_ok()
+        );
+        assert!(apart(&[("--record", Some(file)), ("--events", Some(Path::new("/nowhere/a")))]).is_err());
+        let null = Some(Path::new("/dev/null"));
+        assert!(apart(&[("--record", null), ("--events", null)]).is_ok());
+    }
+}

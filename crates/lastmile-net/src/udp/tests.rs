@@ -218,6 +218,17 @@ fn long_packets_are_cut_and_say_so() {
     assert!(got.truncated && got.payload == [5; 100]);
 }
 
+/// Loopback's MTU is 65,536 B.
+#[test]
+fn packets_of_any_size_come_whole() {
+    let (a, b) = sockets().next().expect("sockets");
+    let packets = [[7; 9_000], [8; 9_000]];
+    let sent: Vec<_> = packets.iter().map(|packet| Outgoing::new(0, b.local_addr(), packet)).collect();
+    assert_eq!(a.send(&sent).sent, 2);
+    let came: Vec<_> = receive(&b, 2).into_iter().map(|(.., payload)| payload).collect();
+    assert_eq!(came, packets);
+}
+
 #[test]
 fn waiting_ends_at_the_deadline() {
     let a = open(Ipv4Addr::LOCALHOST.into(), true);
