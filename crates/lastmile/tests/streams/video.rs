@@ -255,6 +255,30 @@ fn packets_sent_again_make_frames_whole() {
     assert!(seen.shown.len() + 1 >= seen.made.len());
 }
 
+/// A fifth of the rate is media, the rest padding, of which lost packets come again too: they are no late frames.
+#[test]
+fn padding_that_is_sent_again_is_no_frame() {
+    let retransmission = Some(Retransmission::within(9, Span::from_millis(300)));
+    let config = SenderConfig { retransmission, ..controlled("fixed(rate=2 Mbit/s)") };
+    let seen = Shared::default();
+    let source = coded(&config, &seen, 0.2, TOOK);
+    let fills = Filled(Timed(Time::ZERO, |_| (2_000_000, 2_200_000)));
+    let sender = Sender::controlled(config, Box::new(fills)).unwrap().with_source(source);
+    let nack = Some(Span::from_millis(300));
+    let config = ReceiverConfig { epoch: EPOCH, video: Some(96), nack, ..ReceiverConfig::new(8) };
+    let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
+    let came = between(&Path { lose: 20, ..CLEAN }, sender, receiver);
+    let viewed = came.decisions.iter().filter_map(|what| match what {
+        Decision::FramesViewed { viewed, .. } => Some(*viewed),
+        _ => None,
+    });
+    let viewed = viewed.max_by_key(|viewed| viewed.frames + viewed.late).unwrap();
+    let sent = came.sent;
+    assert!(sent.padding > 500 && sent.retransmitted > 30, "{sent:?}");
+    assert!(sent.retransmitted_bytes.0 < 500 * sent.retransmitted, "{sent:?}");
+    assert!(viewed.late + viewed.lost + viewed.damaged <= 2, "{viewed:?}");
+}
+
 #[test]
 fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
     for config in [config_of(5), controlled("fixed(rate=1 Mbit/s)")] {
@@ -285,6 +309,29 @@ impl RateController for Timed {
     fn output(&self) -> control::Output {
         let (target, pacing) = (self.1)((self.0 - Time::ZERO).as_secs_f64());
         control::Output { pacing: Rate::ip(pacing), ..control::Output::rate(Rate::ip(target)) }
+    }
+    fn telemetry(&self, _: &mut dyn lastmile::telemetry::Visitor) {}
+    fn clone_box(&self) -> Box<dyn RateController> {
+        Box::new(self.clone())
+    }
+}
+
+/// The same, filled up with padding.
+#[derive(Clone, Debug)]
+struct Filled(Timed);
+
+impl RateController for Filled {
+    fn on_sent(&mut self, _: Time, _: &control::Sent) {}
+    fn on_feedback(&mut self, _: Time, _: &mut control::Feedback<'_>) {}
+    fn on_signal(&mut self, _: Time, _: control::Signal) {}
+    fn poll_timeout(&self) -> Option<Time> {
+        self.0.poll_timeout()
+    }
+    fn on_timeout(&mut self, now: Time) {
+        self.0.on_timeout(now);
+    }
+    fn output(&self) -> control::Output {
+        control::Output { keep_probing: true, ..self.0.output() }
     }
     fn telemetry(&self, _: &mut dyn lastmile::telemetry::Visitor) {}
     fn clone_box(&self) -> Box<dyn RateController> {
