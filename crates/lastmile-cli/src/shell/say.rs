@@ -118,7 +118,7 @@ pub(crate) fn log_event(line: &str) {
     log(&format!("{} {line}", time_of_day()));
 }
 
-/// Lines of a log in a second, and at once. Whoever sends packets makes others' events, and is not to fill a disk with them.
+/// Lines of a log in a second, and at once: anybody who sends packets makes events, and none is to fill a disk with them.
 const LINES: (f64, f64) = (20.0, 200.0);
 
 /// A log of events that others make.
@@ -133,16 +133,21 @@ impl Log {
         Log { left: LINES.1, at: Instant::now(), left_out: 0 }
     }
 
-    /// Prints an event with its time, or counts it where there are too many.
-    pub(crate) fn event(&mut self, line: &str) {
-        let now = Instant::now();
+    /// True if there is room for a line more, which is then taken.
+    fn has_room(&mut self, now: Instant) -> bool {
         self.left = (self.left + LINES.0 * (now - self.at).as_secs_f64()).min(LINES.1);
         self.at = now;
-        if self.left < 1.0 {
+        let has_room = self.left >= 1.0;
+        self.left -= f64::from(u8::from(has_room));
+        has_room
+    }
+
+    /// Prints an event with its time, or counts it where there are too many.
+    pub(crate) fn event(&mut self, line: &str) {
+        if !self.has_room(Instant::now()) {
             self.left_out += 1;
             return;
         }
-        self.left -= 1.0;
         match std::mem::take(&mut self.left_out) {
             0 => {}
             1 => log_event("1 event before this one is not told"),
@@ -161,4 +166,20 @@ pub(crate) fn time_of_day() -> String {
 pub(crate) fn json(document: &impl serde::Serialize) -> anyhow::Result<()> {
     say(&lastmile_report::json::document(document)?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_log_has_two_hundred_lines_at_once_and_twenty_a_second() {
+        let mut log = Log::new();
+        let began = log.at;
+        let mut lines =
+            |seconds| (0..1_000).filter(|_| log.has_room(began + Duration::from_secs(seconds))).count();
+        assert_eq!([lines(0), lines(1), lines(1), lines(3), lines(3_600)], [200, 20, 0, 40, 200]);
+    }
 }

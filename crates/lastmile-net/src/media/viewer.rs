@@ -94,10 +94,10 @@ impl Viewer {
 
     /// A timestamp in ticks since the sender's clock of media began.
     fn ticks(&mut self, timestamp: u32) -> i64 {
-        let (last, ticks) = self.clock.unwrap_or((0, 0));
-        // The first one that came may be of any time.
-        let since = timestamp.wrapping_sub(last);
-        let ticks = if self.clock.is_none() { since.into() } else { ticks + i64::from(since as i32) };
+        let ticks = match self.clock {
+            None => timestamp.into(),
+            Some((last, ticks)) => ticks + i64::from(timestamp.wrapping_sub(last) as i32),
+        };
         self.clock = Some((timestamp, ticks));
         ticks
     }

@@ -262,6 +262,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_line_that_comes_behind_an_answer_is_none_of_the_next() {
+        let script = "read a; echo 1; sleep 0.05; echo 2; read a; echo 3";
+        let mut pipe = Pipe::open(&["sh", "-c", script].map(str::to_owned)).unwrap();
+        assert_eq!(pipe.ask(b"a\n"), Ok(b"1\n".to_vec()));
+        std::thread::sleep(Duration::from_millis(500));
+        let refused = NoAnswer::Wrong("wrote a line that was not asked for".to_owned());
+        assert_eq!(pipe.ask(b"b\n"), Err(refused));
+    }
+
     /// True if a process is there that has not ended.
     fn lives(pid: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

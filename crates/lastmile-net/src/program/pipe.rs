@@ -80,7 +80,7 @@ impl Pipe {
         let mut chunk = [0; 4096];
         let early = nix::sys::socket::recv(self.ours.as_raw_fd(), &mut chunk, MsgFlags::MSG_DONTWAIT);
         if early.is_ok_and(|read| read > 0) {
-            return Err(NoAnswer::Wrong("wrote what nobody asked for".to_owned()));
+            return Err(NoAnswer::Wrong("wrote a line that was not asked for".to_owned()));
         }
         let mut rest = line;
         while !rest.is_empty() {

@@ -262,7 +262,7 @@ fn padding_that_is_sent_again_is_no_frame() {
     let config = SenderConfig { retransmission, ..controlled("fixed(rate=2 Mbit/s)") };
     let seen = Shared::default();
     let source = coded(&config, &seen, 0.2, TOOK);
-    let fills = Filled(Timed(Time::ZERO, |_| (2_000_000, 2_200_000)));
+    let fills = Timed { now: Time::ZERO, rates: |_| (2_000_000, 2_200_000), fills: true };
     let sender = Sender::controlled(config, Box::new(fills)).unwrap().with_source(source);
     let nack = Some(Span::from_millis(300));
     let config = ReceiverConfig { epoch: EPOCH, video: Some(96), nack, ..ReceiverConfig::new(8) };
@@ -292,46 +292,28 @@ fn frames_are_left_out_before_they_are_made_where_too_much_waits() {
     }
 }
 
-/// Target and pacing in bit/s by the seconds since the beginning.
+/// Target and pacing in bit/s by the seconds since the beginning, filled up with padding or not.
 #[derive(Clone, Debug)]
-struct Timed(Time, fn(f64) -> (u64, u64));
+struct Timed {
+    now: Time,
+    rates: fn(f64) -> (u64, u64),
+    fills: bool,
+}
 
 impl RateController for Timed {
     fn on_sent(&mut self, _: Time, _: &control::Sent) {}
     fn on_feedback(&mut self, _: Time, _: &mut control::Feedback<'_>) {}
     fn on_signal(&mut self, _: Time, _: control::Signal) {}
     fn poll_timeout(&self) -> Option<Time> {
-        Some(self.0 + Span::from_millis(10))
+        Some(self.now + Span::from_millis(10))
     }
     fn on_timeout(&mut self, now: Time) {
-        self.0 = now;
+        self.now = now;
     }
     fn output(&self) -> control::Output {
-        let (target, pacing) = (self.1)((self.0 - Time::ZERO).as_secs_f64());
-        control::Output { pacing: Rate::ip(pacing), ..control::Output::rate(Rate::ip(target)) }
-    }
-    fn telemetry(&self, _: &mut dyn lastmile::telemetry::Visitor) {}
-    fn clone_box(&self) -> Box<dyn RateController> {
-        Box::new(self.clone())
-    }
-}
-
-/// The same, filled up with padding.
-#[derive(Clone, Debug)]
-struct Filled(Timed);
-
-impl RateController for Filled {
-    fn on_sent(&mut self, _: Time, _: &control::Sent) {}
-    fn on_feedback(&mut self, _: Time, _: &mut control::Feedback<'_>) {}
-    fn on_signal(&mut self, _: Time, _: control::Signal) {}
-    fn poll_timeout(&self) -> Option<Time> {
-        self.0.poll_timeout()
-    }
-    fn on_timeout(&mut self, now: Time) {
-        self.0.on_timeout(now);
-    }
-    fn output(&self) -> control::Output {
-        control::Output { keep_probing: true, ..self.0.output() }
+        let (target, pacing) = (self.rates)((self.now - Time::ZERO).as_secs_f64());
+        let output = control::Output::rate(Rate::ip(target));
+        control::Output { pacing: Rate::ip(pacing), keep_probing: self.fills, ..output }
     }
     fn telemetry(&self, _: &mut dyn lastmile::telemetry::Visitor) {}
     fn clone_box(&self) -> Box<dyn RateController> {
@@ -343,7 +325,8 @@ impl RateController for Filled {
 fn timed(rates: fn(f64) -> (u64, u64)) -> Came {
     let (seen, config) = (Shared::default(), controlled("fixed(rate=2 Mbit/s)"));
     let source = coded(&config, &seen, 0.9, TOOK);
-    let sender = Sender::controlled(config, Box::new(Timed(Time::ZERO, rates))).unwrap().with_source(source);
+    let controller = Timed { now: Time::ZERO, rates, fills: false };
+    let sender = Sender::controlled(config, Box::new(controller)).unwrap().with_source(source);
     between(&CLEAN, sender, Receiver::new(ReceiverConfig::new(8)).unwrap())
 }
 

@@ -83,7 +83,6 @@ const STEERED: f64 = 1.06;
 /// A share of losses that takes off from the rate, and bounds on it.
 const CUTS: f64 = 0.01;
 const CUT: (f64, f64) = (0.03, 0.3);
-
 /// A queue that is longer than the round trip by so many seconds is a clock's step.
 const STEPPED_S: f64 = 0.05;
 /// A round trip longer than twice the least and so many seconds is a longer path, or a queue of others: the least follows that in so many seconds.
@@ -237,14 +236,15 @@ impl Lastmile {
         let (queue, law_queue) =
             (self.arrivals.standing_queue(OVERLOAD_S), self.arrivals.standing_queue(LAW_S));
         let rtt = self.rtt.unwrap_or(0.2);
+        let dt = (now - before.now).clamp(0.0, 0.2);
         let longer = rtt - (2.0 * self.min_rtt + LONGER_S);
         if longer > 0.0 {
             // The path became longer, and nobody told of it.
-            self.min_rtt += longer * (now - before.now).clamp(0.0, 0.2) / FORGOTTEN_S;
+            self.min_rtt += longer * dt / FORGOTTEN_S;
         }
         self.seen = Seen {
             now,
-            dt: (now - before.now).clamp(0.0, 0.2),
+            dt,
             queue,
             rise: queue - before.queue,
             law_queue,
