@@ -151,6 +151,19 @@ fn a_reader_that_goes_away_takes_no_file_along() {
     assert_eq!(std::fs::read_to_string(&csv).unwrap().lines().count(), 1 + 2 * 2);
 }
 
+/// Neither results nor notes can be written: the file of rounds goes on.
+#[test]
+fn a_full_disk_behind_both_outputs_takes_no_file_along() {
+    let scratch = Scratch::new("full");
+    let (closed, csv) = (closed_port(), scratch.path("rounds.csv"));
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["measure", &closed, "--every", "500ms", "--count", "2", "--csv", &csv]);
+    let ended = command.stdout(full()).stderr(full()).status().unwrap();
+    assert_eq!(ended.code(), Some(PEER));
+    assert_eq!(std::fs::read_to_string(&csv).unwrap().lines().count(), 1 + 2 * 2);
+}
+
 #[test]
 fn a_budget_leaves_out_rounds_and_cuts_none_short_later() {
     let server = Server::start(&[]);
