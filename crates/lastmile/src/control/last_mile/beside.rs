@@ -7,7 +7,7 @@
 use super::{Lastmile, Phase, Seen};
 use crate::time::{Span, Time};
 
-/// Seconds for which a queue above 1.25 times the delay to keep and 5 ms stands until it is somebody else's, and the part of them that is enough
+/// Seconds for which a queue over the delay to keep stands until it is somebody else's, and the part of them that is enough
 /// so many seconds after the last company.
 const PATIENCE_S: f64 = 2.5;
 const SHORT_PATIENCE: f64 = 0.4;
@@ -32,7 +32,10 @@ const TAKEN_S: f64 = 8.0;
 /// seconds, is tested.
 const HIDDEN: f64 = 0.8;
 const HIDDEN_PACKETS: f64 = 1.5;
-const LOOK_S: f64 = 0.5;
+const HIDES_S: f64 = 0.5;
+/// A delay to keep of more than so many seconds may hide a queue at any time: a look into one replaces a dip, from so many seconds before it is due.
+const MAY_HIDE_S: f64 = 0.012;
+const LOOK_S: f64 = 5.0;
 /// A test finds nobody if the queue falls to that part.
 const GONE: f64 = 0.4;
 /// A test of a hidden queue finds nobody if it falls to that part: a flow of this kind takes the room of the other half, and keeps two thirds of the
@@ -65,7 +68,34 @@ struct Standing {
     rate: f64,
 }
 
+/// A queue of more seconds than these is over the delay to keep.
+fn over(target: f64) -> f64 {
+    1.25 * target + 0.005
+}
+
+/// No time, and no rate of then.
+const NEVER: (f64, f64) = (f64::NEG_INFINITY, 0.0);
 const NONE_STANDS: Standing = Standing { since: f64::INFINITY, peak: 0.0, rate: 0.0 };
+
+/// A test that halves the rate, to see if the queue is others'.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Withdrawal {
+    since: f64,
+    /// Bytes before.
+    window: f64,
+    /// The queue, in seconds, below which nobody else is there.
+    gone: f64,
+    /// Nothing but a long delay to keep was the reason, and what comes after it is none for company.
+    is_look: bool,
+}
+
+#[cfg(test)]
+impl Withdrawal {
+    /// Of a queue of so many seconds, which that window had filled.
+    pub(super) fn of(since: f64, window: f64, queue: f64) -> Withdrawal {
+        Withdrawal { since, window, gone: GONE * queue, is_look: false }
+    }
+}
 
 /// Others' queue.
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +131,8 @@ impl Default for Beside {
             answered: Time::ZERO,
             peak: 0.0,
             was_last: f64::NEG_INFINITY,
-            left: (f64::NEG_INFINITY, 0.0),
-            had: (f64::NEG_INFINITY, 0.0),
+            left: NEVER,
+            had: NEVER,
         }
     }
 }
@@ -112,6 +142,12 @@ impl Beside {
     #[cfg(test)]
     pub(super) fn after_a_test(self, now: f64, rate: f64) -> Beside {
         Beside { left: (now, rate), ..self }
+    }
+
+    /// True if a test found nobody, after which a loss of the rate is company.
+    #[cfg(test)]
+    pub(super) fn found_nobody(&self) -> bool {
+        self.left != NEVER
     }
 
     /// A queue began to stand while so many bytes a second arrived.
@@ -162,11 +198,14 @@ impl Lastmile {
             return true;
         }
         let (had_at, had) = self.beside.had;
-        let taken = now - had_at < TAKEN_S && self.phase == Phase::Track && self.lost_most_of(had, slow);
-        let Some(Standing { since, rate, .. }) = self.standing(seen, taken) else { return false };
-        if taken && now - since > LOOK_S.max(2.0 * control_time) {
-            (self.beside.had, self.beside.over) = ((f64::NEG_INFINITY, 0.0), NONE_STANDS);
-            self.give_way(seen, self.rate.max(slow) * self.round_trip(), HIDDEN_GONE);
+        let is_tracking = self.phase == Phase::Track;
+        let taken = is_tracking && now - had_at < TAKEN_S && self.lost_most_of(had, slow);
+        let looks = taken || is_tracking && self.may_look(seen);
+        let Some(Standing { since, rate, .. }) = self.standing(seen, looks) else { return false };
+        let is_hidden = taken || seen.queue <= over(seen.target);
+        if looks && is_hidden && now - since > HIDES_S.max(2.0 * control_time) {
+            (self.beside.had, self.beside.over) = (NEVER, NONE_STANDS);
+            self.give_way(seen, self.rate.max(slow) * self.round_trip(), HIDDEN_GONE, !taken);
             return true;
         }
         let was_lately = now - self.beside.was_last < LATELY_S;
@@ -176,6 +215,13 @@ impl Lastmile {
             self.join(now, rate.min(1.5 * slow));
         }
         joins
+    }
+
+    /// True if a look into the queue may replace the next dip: where the rate is low and the sources fill it, equal queues would leave it as
+    /// low beside TCP.
+    fn may_look(&self, seen: &Seen) -> bool {
+        let is_due = seen.now > self.next_dip - LOOK_S;
+        is_due && seen.target > MAY_HIDE_S && !self.is_at_most() && !self.is_limited()
     }
 
     /// True if little is left of the rate that it had.
@@ -194,17 +240,17 @@ impl Lastmile {
         seen.queue < FALLS * overflow
     }
 
-    /// Follows the standing queue; a shorter one counts where the rate was `taken`. None where it is short, or drains now.
-    fn standing(&mut self, seen: &Seen, taken: bool) -> Option<Standing> {
+    /// Follows the standing queue; one that the delay to keep hides counts where it `looks`. None where it is short, or drains now.
+    fn standing(&mut self, seen: &Seen, looks: bool) -> Option<Standing> {
         let Seen { now, dt, queue, target, slow, .. } = *seen;
-        let short = match taken {
+        let short = match looks {
             true => (HIDDEN * target).max(HIDDEN_PACKETS * self.flow.packet_size() / self.rate.max(1.0)),
-            false => 1.25 * target + 0.005,
+            false => over(target),
         };
         let beside = &mut self.beside;
         if queue <= short {
             beside.over.since += RUNS_BACK * dt;
-            if !taken && queue < target || beside.over.since > now {
+            if !looks && queue < target || beside.over.since > now {
                 beside.over = NONE_STANDS;
             }
             return None;
@@ -279,28 +325,29 @@ impl Lastmile {
             }
         }
         if now > self.beside.next_test {
-            self.give_way(seen, self.beside.window, GONE);
+            self.give_way(seen, self.beside.window, GONE, false);
         }
     }
 
     /// Halves the rate for a while, to see if anybody else is there; if so, it competes with that window.
-    fn give_way(&mut self, seen: &Seen, window: f64, gone: f64) {
-        let until = seen.now + (3.0 * seen.control_time).max(1.0);
-        self.phase = Phase::Withdraw { until, window, gone: gone * seen.queue };
+    fn give_way(&mut self, seen: &Seen, window: f64, gone: f64, is_look: bool) {
+        self.phase =
+            Phase::Withdraw(Withdrawal { since: seen.now, window, gone: gone * seen.queue, is_look });
         self.set(0.5 * seen.fast);
     }
 
     /// While the rate is halved: nobody else is there if the queue goes.
-    pub(super) fn withdraw(&mut self, seen: &Seen, until: f64, window: f64, gone: f64) {
+    pub(super) fn withdraw(&mut self, seen: &Seen, withdrawal: Withdrawal) {
+        let Withdrawal { since, window, gone, is_look } = withdrawal;
         // The window had the queue in it that is gone: not far beyond what arrived before the rate was halved.
         let rate = (window / self.round_trip()).min(MOST * 2.0 * self.rate);
         // Where packets differ in size, a full one's time looks like a queue.
         let packet_s = self.flow.full_size() / rate.max(1.0);
         if seen.queue < seen.target.min(gone).max(ALL_GONE * gone).max(packet_s) {
-            self.beside.left = (seen.now, rate);
+            self.beside.left = if is_look { NEVER } else { (seen.now, rate) };
             self.set(0.9 * rate);
             self.track(seen.now);
-        } else if seen.now > until {
+        } else if seen.now > since + (3.0 * seen.control_time).max(1.0) {
             self.beside.window = window;
             self.beside.next_test = seen.now + self.beside.test_every.max(10.0);
             self.phase = Phase::Beside;

@@ -431,8 +431,7 @@ impl RateController for Lastmile {
             self.encoder = self.rate;
             // Feedback that comes seldom is no silence.
             let is_silence = self.flow.spacing.usual() < SILENCE_S / 2.0;
-            if is_silence
-                && !matches!(self.phase, Phase::Silent { .. } | Phase::Beside | Phase::Withdraw { .. })
+            if is_silence && !matches!(self.phase, Phase::Silent { .. } | Phase::Beside | Phase::Withdraw(_))
             {
                 self.phase = Phase::Silent { before };
             }

@@ -1,5 +1,6 @@
 //! The state machine: start, track, drain, dip, silence, and the company of others ([`super::beside`]).
 
+use super::beside::Withdrawal;
 use super::{Lastmile, Seen};
 use crate::control::Decision;
 
@@ -55,8 +56,8 @@ pub(super) enum Phase {
     Dip { until: f64 },
     /// Competes with flows that fill the queue.
     Beside,
-    /// Halves the rate for a while: are there such flows? Window in bytes before, and the queue in seconds below which there are none.
-    Withdraw { until: f64, window: f64, gone: f64 },
+    /// Halves the rate for a while: are there such flows?
+    Withdraw(Withdrawal),
 }
 
 /// A queue that drains.
@@ -86,7 +87,7 @@ impl Phase {
             Phase::Drain(_) => "drain",
             Phase::Dip { .. } => "dip",
             Phase::Beside => "beside",
-            Phase::Withdraw { .. } => "withdraw",
+            Phase::Withdraw(_) => "withdraw",
         }
     }
 
@@ -144,7 +145,7 @@ impl Lastmile {
             Phase::Drain(drain) => self.drain(&seen, drain),
             Phase::Dip { until } => self.dip(&seen, until),
             Phase::Beside => self.compete(&seen),
-            Phase::Withdraw { until, window, gone } => self.withdraw(&seen, until, window, gone),
+            Phase::Withdraw(withdrawal) => self.withdraw(&seen, withdrawal),
         }
     }
 
@@ -231,7 +232,7 @@ impl Lastmile {
     }
 
     /// True if the user's limit holds the rate.
-    fn is_at_most(&self) -> bool {
+    pub(super) fn is_at_most(&self) -> bool {
         self.rate >= self.flow.max_rate()
     }
 

@@ -149,12 +149,36 @@ fn a_queue_that_the_delay_to_keep_hides_is_looked_into() {
     }
 }
 
+/// The delay to keep of 1.2 Mbit/s is 18 ms, which a download may fill as well. A look into that queue replaces a dip.
+#[test]
+fn a_queue_as_long_as_a_low_rate_keeps_is_looked_into() {
+    for (rate, queue, then, phases) in [
+        (150e3, 18, 18, ["track", "withdraw", "beside"]),
+        (150e3, 18, 10, ["track", "withdraw", "track"]),
+        // Longer than is kept: a drain that does not help finds out.
+        (150e3, 32, 32, ["drain", "drain", "beside"]),
+        // A delay to keep that is too short to hide a queue.
+        (500e3, 8, 8, ["track", "track", "track"]),
+    ] {
+        let mut told = Told::tracking();
+        told.controller.rate = rate;
+        told.controller.next_dip = told.controller.now() + 6.5;
+        let mut after = |messages: usize, queue| {
+            (0..messages).for_each(|_| told.of(Fates { queue: (queue, queue), ..SHORT }));
+            told.phase()
+        };
+        // Until 5 s before the dip, then half a second of that queue.
+        assert_eq!([after(30, queue), after(16, queue), after(24, then)], phases, "{rate} {queue} {then}");
+        assert!(!told.controller.beside.found_nobody());
+    }
+}
+
 /// A queue of half a second was this flow's own, and its window had it.
 #[test]
 fn a_test_that_finds_nobody_leaves_no_more_than_arrived() {
     let mut told = Told::tracking();
-    let until = told.controller.now() + 2.0;
-    told.controller.phase = Phase::Withdraw { until, window: 260e3, gone: 0.2 };
+    let since = told.controller.now();
+    told.controller.phase = Phase::Withdraw(beside::Withdrawal::of(since, 260e3, 0.5));
     told.controller.rate = 250e3;
     told.of(SHORT);
     // 500 kB/s arrived: 1.3 times that, less a tenth.
