@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use lastmile::endpoint::iperf3::{Closed, Input, Iperf3, Output};
 use lastmile::node::Ecn;
-use lastmile::time::Time;
+use lastmile::time::{Span, Time};
 
 use crate::clock::{WallClock, now as monotonic};
 use crate::udp::{Outgoing, RecvBatch, UdpSocket, bind_interface, wait_readable};
 
-/// A connection attempt is given up after this time.
-const CONNECT: Duration = Duration::from_secs(3);
 /// A server that does not read for so long is given up.
 const WRITE: Duration = Duration::from_secs(2);
 /// Longest wait, ns: a signal may meet another thread.
@@ -52,8 +50,9 @@ pub fn run(
             match client.poll() {
                 Output::Wait(until) => break until,
                 Output::Disconnect => control = None,
-                Output::Connect => {
-                    let made = connect(sockets);
+                Output::Connect(until) => {
+                    let left = (until - time(monotonic())).max(Span::from_millis(1));
+                    let made = connect(sockets, Duration::from_secs_f64(left.as_secs_f64()));
                     let input =
                         made.as_ref().map_or_else(|error| Input::Closed(fate(error)), |_| Input::Connected);
                     control = made.ok();
@@ -122,7 +121,7 @@ pub fn run(
 }
 
 /// A connection to the server, from the datagrams' address.
-fn connect(sockets: &Sockets) -> io::Result<TcpStream> {
+fn connect(sockets: &Sockets, within: Duration) -> io::Result<TcpStream> {
     let peer = sockets.peer;
     let socket =
         socket2::Socket::new(socket2::Domain::for_address(peer), socket2::Type::STREAM.cloexec(), None)?;
@@ -133,7 +132,7 @@ fn connect(sockets: &Sockets) -> io::Result<TcpStream> {
     if !local.ip().is_unspecified() {
         socket.bind(&SocketAddr::new(local.ip(), 0).into())?;
     }
-    socket.connect_timeout(&peer.into(), CONNECT)?;
+    socket.connect_timeout(&peer.into(), within)?;
     let stream = TcpStream::from(socket);
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(WRITE))?;

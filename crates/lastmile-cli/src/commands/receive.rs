@@ -1,7 +1,7 @@
 //! `lastmile receive`: the receiving end of streams on this host.
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::anyhow;
@@ -135,6 +135,11 @@ impl Args {
         if self.sdp.is_some() && self.security.makes() {
             return wrong("--gcm makes a key, and --sdp tells one: leave out one of them".to_owned());
         }
+        self.live.apart(&[
+            ("--sdp", self.sdp.as_deref()),
+            ("--reference", self.reference.as_ref().map(Path::new).filter(|source| source.is_file())),
+            ("--output", self.output.as_deref()),
+        ])?;
         match self.frame_rate {
             Some(_) if !self.is_viewed() => wrong("--frame-rate is for --output and --reference".to_owned()),
             Some(rate) if !(0.1..=1_000.0).contains(&rate) => {

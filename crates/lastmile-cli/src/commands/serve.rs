@@ -95,6 +95,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         log.event(&line);
     };
     driver.run(&mut reflector, &mut show, signals::stop(), |_| false)?;
+    drop(log);
     let counted = reflector.counters();
     if args.json {
         let mut line = serde_json::to_value(counted)?;

@@ -1,7 +1,7 @@
 //! `lastmile stream [SOURCE] HOST`: synthetic or real video to a receiver, at the rate of a controller.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -229,6 +229,12 @@ impl Args {
                 "--record is not for --audio: a recording has one stream. Record at the receiver".to_owned(),
             );
         }
+        let film = self.places.first().filter(|_| self.places.len() == 2).map(Path::new);
+        self.live.apart(&[
+            ("SOURCE", film.filter(|film| film.is_file())),
+            ("--trace", self.trace.as_deref()),
+            ("--sdp", self.sdp.as_deref()),
+        ])?;
         if let Some(rate) = self.frame_rate.filter(|rate| !(0.1..=1_000.0).contains(rate)) {
             return wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"));
         }

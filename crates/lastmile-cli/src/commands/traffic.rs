@@ -391,13 +391,15 @@ fn sink(args: &SinkArgs) -> anyhow::Result<Option<Exit>> {
             SinkEvent::SourceLeft { peer, counts, seconds, silent } => {
                 let end = if *silent { "silence" } else { "end" };
                 let missing = counts.expected.saturating_sub(counts.packets);
-                log.event(&format!(
+                let line = format!(
                     "{end} of {peer}: {} packets, {} in {seconds:.3} s, {missing} missing, {} out of order, {} marked",
                     counts.packets,
                     Bytes(counts.bytes),
                     counts.disordered,
                     counts.marked
-                ));
+                );
+                // At the end they are the results: one of each source, of which there is a limit.
+                if signals::stopped() { crate::shell::log_event(&line) } else { log.event(&line) }
             }
             SinkEvent::TurnedAway { peer } => {
                 log.event(&format!("no place for {peer}: raise --sources"));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -56,14 +56,20 @@ impl LiveArgs {
         self.record.is_some()
     }
 
-    /// Opens the files of an endpoint, which can be built again from the header.
-    pub(crate) fn open(&self, header: Header) -> anyhow::Result<Live> {
-        crate::shell::replace::apart(&[
+    /// Refuses files of which two are the same, those among them that the run has besides.
+    pub(crate) fn apart(&self, besides: &[(&str, Option<&Path>)]) -> anyhow::Result<()> {
+        let own = [
             ("--record", self.record.as_deref()),
             ("--events", self.events.as_deref()),
             #[cfg(feature = "pages")]
             ("--html", self.html.as_deref()),
-        ])?;
+        ];
+        crate::shell::replace::apart(&[besides, &own].concat())
+    }
+
+    /// Opens the files of an endpoint, which can be built again from the header.
+    pub(crate) fn open(&self, header: Header) -> anyhow::Result<Live> {
+        self.apart(&[])?;
         #[cfg(feature = "pages")]
         self.html.as_deref().map_or(Ok(()), crate::shell::replace::check)?;
         let record = |file: &PathBuf| anyhow::Ok((file.clone(), recorder::to_file(file, &header)?));

@@ -148,12 +148,22 @@ impl Log {
             self.left_out += 1;
             return;
         }
+        self.tell_left_out();
+        log_event(line);
+    }
+
+    fn tell_left_out(&mut self) {
         match std::mem::take(&mut self.left_out) {
             0 => {}
-            1 => log_event("1 event before this one is not told"),
-            many => log_event(&format!("{many} events before this one are not told: too many at once")),
+            1 => log_event("1 event is not told"),
+            many => log_event(&format!("{many} events are not told: too many at once")),
         }
-        log_event(line);
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.tell_left_out();
     }
 }
 

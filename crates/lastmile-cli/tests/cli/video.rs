@@ -191,6 +191,11 @@ fn what_cannot_be_sent_says_why() {
     refused("testsrc", &["--source", "cbr"], &["leave out --source"]);
     refused("testsrc", &["--packet-size", "100 B"], &["--packet-size", "150"]);
     refused("testsrc", &["--record", &scratch.path("sent.jsonl")], &["--record", "at the receiver"]);
+    // A film that would be written over stays.
+    let film = scratch.file("film.y4m", "YUV4MPEG2 W64 H48 F25:1\n");
+    refused(&film, &["--events", &film], &["--events", "is SOURCE's"]);
+    refused(&film, &["--sdp", &film], &["--sdp", "is SOURCE's"]);
+    assert_eq!(read(&film), "YUV4MPEG2 W64 H48 F25:1\n");
     stream("testsrc", &[&to])
         .is_error(USAGE, &["real video is sent as SRTP", "--plain", "LASTMILE_SRTP_KEY"]);
     stream(&to, &["--gcm"]).is_error(USAGE, &["--gcm", "--sdp"]);
@@ -205,6 +210,7 @@ fn what_cannot_be_sent_says_why() {
         |options: &[&str]| lastmile(&[&["receive", "--bind", "127.0.0.1", "--port", "0"], options].concat());
     receive(&["--output", &scratch.path("out.mp4")]).is_error(USAGE, &["out.mp4", ".y4m", ".h264"]);
     receive(&["--output", "/nowhere/out.y4m"]).is_error(USAGE, &["/nowhere/out.y4m", "No such file"]);
+    receive(&["--output", &film, "--reference", &film]).is_error(USAGE, &["--output", "is --reference's"]);
     receive(&["--frame-rate", "30"]).is_error(USAGE, &["--frame-rate", "--output"]);
 }
 

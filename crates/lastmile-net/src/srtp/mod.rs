@@ -21,10 +21,14 @@ use crate::driver::Guard;
 const WINDOW: usize = 1_024;
 /// Sources of which state is kept; those heard last stay.
 const MAX_SOURCES: usize = 256;
-/// Numbers between two steps of a rollover counter: less than half of all.
+/// Half of all numbers: the library takes those that are further ahead for older ones.
+const HALF: u64 = 32_768;
+/// Numbers between two steps of a rollover counter: less than that.
 const STRIDE: u64 = 30_000;
 /// Largest rollover counter with which a source is joined: an hour at 4,600 packets a second.
 const MAX_ROLLOVER: u64 = 255;
+/// Walks to a rollover counter that a sender report allows: forged packets would cost too much otherwise.
+const MAX_WALKS: u8 = 16;
 
 /// Packets that were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,10 +71,13 @@ struct Source {
     ssrc: u32,
     rtp: Option<Context>,
     rtcp: Option<Context>,
-    /// Media packets that its last sender report counts.
+    /// Rollover counter and number of its newest packet.
+    newest: u64,
+    /// Media packets that its last sender report counts, and by how much its first known packet was ahead of that: numbers begin anywhere.
     counted: u32,
-    /// The rollover counter of then for which its state was looked for.
-    sought: Option<u32>,
+    ahead: u64,
+    /// Walks since that report.
+    walks: u8,
 }
 
 /// Why a packet is dropped.
@@ -186,7 +193,7 @@ impl Srtp {
         for packet in Rtcp::all(opened).map_while(Result::ok) {
             let Rtcp::Sender { ssrc, info, .. } = packet else { continue };
             if let Some(source) = self.sources.iter_mut().find(|source| source.ssrc == ssrc) {
-                source.counted = info.packets;
+                (source.counted, source.walks) = (info.packets, 0);
             } else if self.sources.len() < MAX_SOURCES {
                 // It is authenticated by the one that reports for it.
                 self.sources.push(Source { ssrc, counted: info.packets, ..Source::default() });
@@ -207,31 +214,43 @@ impl Source {
     }
 
     fn open_rtp(&mut self, bytes: &[u8], key: &MasterKey) -> Result<Vec<u8>, Refusal> {
+        let number = u16::from_be_bytes([bytes[2], bytes[3]]);
+        let (mut least, mut refusal) = (0, Refusal::Unauthentic);
         if let Some(state) = &mut self.rtp {
-            let refusal = match state.decrypt_rtp(bytes) {
-                Ok(opened) => return Ok(opened.to_vec()),
-                Err(error) => Refusal::from(error),
-            };
-            // Behind a gap of more than half of all numbers the counter is another one. It is looked for once in each, or forged packets
-            // would cost too much.
-            if matches!(refusal, Refusal::Replayed) || self.sought == Some(self.counted >> 16) {
+            match state.decrypt_rtp(bytes) {
+                Ok(opened) => {
+                    let by = number.wrapping_sub(self.newest as u16) as i16;
+                    self.newest = self.newest.max(self.newest.saturating_add_signed(by.into()));
+                    return Ok(opened.to_vec());
+                }
+                Err(error) => refusal = error.into(),
+            }
+            // Another counter is looked for behind a gap alone, and ahead of all that came: an old packet takes nothing back.
+            if u64::from(self.counted) + self.ahead < self.newest + STRIDE {
                 return Err(refusal);
             }
-            self.sought = Some(self.counted >> 16);
+            least = self.newest + HALF;
         }
-        let number = u16::from_be_bytes([bytes[2], bytes[3]]);
         let counted = u64::from(self.counted) >> 16;
         // The report was written some packets before or after this one.
         let mut near = vec![0, counted.saturating_sub(1), counted, counted + 1];
         near.dedup();
         for rollover in near.into_iter().filter(|rollover| *rollover <= MAX_ROLLOVER) {
+            let index = rollover << 16 | u64::from(number);
+            if index < least || rollover > 1 && self.walks >= MAX_WALKS {
+                continue;
+            }
+            self.walks += u8::from(rollover > 1);
             let mut state = context_before(key, self.ssrc, rollover, number)?;
             if let Ok(opened) = state.decrypt_rtp(bytes) {
-                self.rtp = Some(state);
+                if self.rtp.replace(state).is_none() {
+                    self.ahead = index.saturating_sub(self.counted.into());
+                }
+                self.newest = index;
                 return Ok(opened.to_vec());
             }
         }
-        Err(Refusal::Unauthentic)
+        Err(refusal)
     }
 }
 

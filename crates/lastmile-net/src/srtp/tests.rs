@@ -156,12 +156,14 @@ fn a_receiver_that_is_started_anew_joins_where_numbers_have_wrapped() {
     }
 }
 
-/// Packets that are sent again are a source whose packets a report of the media counts; and a gap of 100,000 numbers.
+/// Packets that are sent again are a source whose packets a report of the media counts; and gaps of more than half of all numbers.
 #[test]
 fn the_counters_of_other_sources_and_behind_gaps_are_found() {
-    for suite in SUITES {
+    for (suite, gap) in SUITES.into_iter().flat_map(|suite| [40_000, 65_600, 130_912].map(|gap| (suite, gap)))
+    {
         let mut sender = end(suite);
-        let (start, later) = (3 * 65_536 + 100, 5 * 65_536 - 60);
+        let start = 3 * 65_536 + 100;
+        let later = start + gap;
         let from = |index: u64| context_before(&key(suite), SSRC, index >> 16, index as u16).unwrap();
         sender.own = from(start);
         let before = sender.seal(&rtp(start)).unwrap();
@@ -185,8 +187,38 @@ fn the_counters_of_other_sources_and_behind_gaps_are_found() {
         forged[20] ^= 1;
         assert_eq!([&forged, &after[0]].map(|packet| open(&mut receiver, packet)), [None, None]);
         told(&mut receiver, later);
-        assert!(after.iter().all(|packet| open(&mut receiver, packet).is_some()));
-        assert_eq!(receiver.rejected().get(), Rejected { unauthentic: 2, replayed: 0 });
+        assert_eq!(open(&mut receiver, &forged), None);
+        assert!(after.iter().all(|packet| open(&mut receiver, packet).is_some()), "{gap}");
+        let Rejected { unauthentic, replayed } = receiver.rejected().get();
+        assert_eq!(unauthentic + replayed, 3);
+    }
+}
+
+/// Packets of earlier rollover counters, which were recorded on the way, come again.
+#[test]
+fn an_old_packet_takes_the_counter_nowhere() {
+    for suite in SUITES {
+        let index = |rollover: u64, number: u64| rollover << 16 | number;
+        let sealed = |index: u64| {
+            let mut sender = end(suite);
+            sender.own = context_before(&key(suite), SSRC, index >> 16, index as u16).unwrap();
+            sender.seal(&rtp(index)).unwrap()
+        };
+        let newest = index(2, 48_928);
+        let (mut receiver, mut reports) = (end(suite), end(suite));
+        assert!(open(&mut receiver, &reports.seal(&rtcp(newest as u32)).unwrap()).is_some());
+        assert!(open(&mut receiver, &sealed(newest)).is_some());
+        // Each is ahead by its number alone, or behind by it. The sender counts on, and all that it sends is lost.
+        for old in [index(0, 60_000), index(1, 58_928), index(1, 20_000)] {
+            assert_eq!(open(&mut receiver, &sealed(old)), None, "{old}");
+        }
+        assert!(open(&mut receiver, &reports.seal(&rtcp(index(3, 48_000) as u32)).unwrap()).is_some());
+        for old in [index(0, 60_000), index(1, 58_928), newest - 2_000, newest] {
+            assert_eq!(open(&mut receiver, &sealed(old)), None, "{old}");
+        }
+        assert!(
+            [newest + 1, index(3, 48_001)].iter().all(|next| open(&mut receiver, &sealed(*next)).is_some())
+        );
     }
 }
 

@@ -147,7 +147,8 @@ fn config_of(seconds: i64) -> SenderConfig {
 
 #[test]
 fn every_frame_is_shown_whole_and_in_time() {
-    for config in [config_of(5), controlled("tfrc"), controlled("tfrc+probe"), controlled("vtp")] {
+    for control in ["", "tfrc", "tfrc+probe", "vtp", "lastmile"] {
+        let config = if control.is_empty() { config_of(5) } else { controlled(control) };
         let name = format!("{:?}", config.rate);
         let (came, seen, viewed) = played(&CLEAN, config, 1.0, None);
         let shown: Vec<_> = seen.shown.iter().map(|(_, frame)| frame.unit.bytes.clone()).collect();

@@ -33,7 +33,7 @@ const TAKEN_S: f64 = 8.0;
 const HIDDEN: f64 = 0.8;
 const HIDDEN_PACKETS: f64 = 1.5;
 const HIDES_S: f64 = 0.5;
-/// A delay to keep of more than so many seconds may hide a queue at any time: a look into one replaces a dip, from so many seconds before it is due.
+/// A delay to keep of more than so many seconds may hide a queue at any time: a look into one goes before a dip, from so many seconds before it is due.
 const MAY_HIDE_S: f64 = 0.012;
 const LOOK_S: f64 = 5.0;
 /// A test finds nobody if the queue falls to that part.
@@ -81,19 +81,19 @@ const NONE_STANDS: Standing = Standing { since: f64::INFINITY, peak: 0.0, rate: 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Withdrawal {
     since: f64,
-    /// Bytes before.
-    window: f64,
+    /// Bytes a second: not far beyond what arrived before it.
+    most: f64,
     /// The queue, in seconds, below which nobody else is there.
     gone: f64,
-    /// Nothing but a long delay to keep was the reason, and what comes after it is none for company.
-    is_look: bool,
+    /// Nothing but a long delay to keep was the reason.
+    pub(super) is_look: bool,
 }
 
 #[cfg(test)]
 impl Withdrawal {
-    /// Of a queue of so many seconds, which that window had filled.
-    pub(super) fn of(since: f64, window: f64, queue: f64) -> Withdrawal {
-        Withdrawal { since, window, gone: GONE * queue, is_look: false }
+    /// Of a queue of so many seconds, while so many bytes a second arrived.
+    pub(super) fn of(since: f64, fast: f64, queue: f64, is_look: bool) -> Withdrawal {
+        Withdrawal { since, most: MOST * fast, gone: GONE * queue, is_look }
     }
 }
 
@@ -144,10 +144,16 @@ impl Beside {
         Beside { left: (now, rate), ..self }
     }
 
-    /// True if a test found nobody, after which a loss of the rate is company.
+    /// The rate at which a test found nobody, after which a loss of it is company; 0 if none did.
     #[cfg(test)]
-    pub(super) fn found_nobody(&self) -> bool {
-        self.left != NEVER
+    pub(super) fn left(&self) -> f64 {
+        self.left.1
+    }
+
+    /// In whose withdrawal that window is at stake.
+    #[cfg(test)]
+    pub(super) fn with_window(self, window: f64) -> Beside {
+        Beside { window, ..self }
     }
 
     /// A queue began to stand while so many bytes a second arrived.
@@ -203,10 +209,15 @@ impl Lastmile {
         let looks = taken || is_tracking && self.may_look(seen);
         let Some(Standing { since, rate, .. }) = self.standing(seen, looks) else { return false };
         let is_hidden = taken || seen.queue <= over(seen.target);
-        if looks && is_hidden && now - since > HIDES_S.max(2.0 * control_time) {
-            (self.beside.had, self.beside.over) = (NEVER, NONE_STANDS);
-            self.give_way(seen, self.rate.max(slow) * self.round_trip(), HIDDEN_GONE, !taken);
-            return true;
+        if looks && is_hidden {
+            // A queue of less than a packet would be gone at once.
+            let is_told = taken || HIDDEN_GONE * seen.queue > self.flow.full_size() / self.rate.max(1.0);
+            let stands = is_told && now - since > HIDES_S.max(2.0 * control_time);
+            if stands {
+                (self.beside.had, self.beside.over) = (NEVER, NONE_STANDS);
+                self.give_way(seen, self.rate.max(slow) * self.round_trip(), HIDDEN_GONE, !taken);
+            }
+            return stands;
         }
         let was_lately = now - self.beside.was_last < LATELY_S;
         let patience = if was_lately { SHORT_PATIENCE * PATIENCE_S } else { PATIENCE_S };
@@ -217,10 +228,10 @@ impl Lastmile {
         joins
     }
 
-    /// True if a look into the queue may replace the next dip: where the rate is low and the sources fill it, equal queues would leave it as
+    /// True if a look into the queue may go before the next dip: where the rate is low and the sources fill it, equal queues would leave it as
     /// low beside TCP.
     fn may_look(&self, seen: &Seen) -> bool {
-        let is_due = seen.now > self.next_dip - LOOK_S;
+        let is_due = seen.now > self.next_dip - LOOK_S.min(self.config.dip.as_secs_f64() / 3.0);
         is_due && seen.target > MAY_HIDE_S && !self.is_at_most() && !self.is_limited()
     }
 
@@ -331,28 +342,40 @@ impl Lastmile {
 
     /// Halves the rate for a while, to see if anybody else is there; if so, it competes with that window.
     fn give_way(&mut self, seen: &Seen, window: f64, gone: f64, is_look: bool) {
-        self.phase =
-            Phase::Withdraw(Withdrawal { since: seen.now, window, gone: gone * seen.queue, is_look });
+        self.beside.window = window;
+        let most = MOST * seen.fast;
+        self.phase = Phase::Withdraw(Withdrawal { since: seen.now, most, gone: gone * seen.queue, is_look });
         self.set(0.5 * seen.fast);
     }
 
     /// While the rate is halved: nobody else is there if the queue goes.
     pub(super) fn withdraw(&mut self, seen: &Seen, withdrawal: Withdrawal) {
-        let Withdrawal { since, window, gone, is_look } = withdrawal;
-        // The window had the queue in it that is gone: not far beyond what arrived before the rate was halved.
-        let rate = (window / self.round_trip()).min(MOST * 2.0 * self.rate);
+        let Withdrawal { since, gone, is_look, .. } = withdrawal;
+        let rate = self.rate_before(&withdrawal);
         // Where packets differ in size, a full one's time looks like a queue.
         let packet_s = self.flow.full_size() / rate.max(1.0);
         if seen.queue < seen.target.min(gone).max(ALL_GONE * gone).max(packet_s) {
-            self.beside.left = if is_look { NEVER } else { (seen.now, rate) };
             self.set(0.9 * rate);
             self.track(seen.now);
+            if is_look {
+                // It began as a dip does, and shows the base delay as one.
+                self.phase = Phase::dip(seen);
+            } else {
+                self.beside.left = (seen.now, rate);
+            }
         } else if seen.now > since + (3.0 * seen.control_time).max(1.0) {
-            self.beside.window = window;
+            if is_look {
+                self.beside.test_every = TEST_EVERY_S.0;
+            }
             self.beside.next_test = seen.now + self.beside.test_every.max(10.0);
             self.phase = Phase::Beside;
-            self.set(window / self.round_trip());
+            self.set(self.beside.window / self.round_trip());
         }
+    }
+
+    /// The rate that a withdrawal interrupts. Its window has the queue in it that may be gone.
+    pub(super) fn rate_before(&self, withdrawal: &Withdrawal) -> f64 {
+        (self.beside.window / self.round_trip()).min(withdrawal.most)
     }
 
     /// Nobody else fills the queue.

@@ -312,7 +312,7 @@ impl RateController for Lastmile {
         let are_stamped = feedback.reports.iter().any(stamped);
         let (mut heard, mut told, mut lost) = (false, 0, 0);
         let (mut arrived, mut limited) = (0_u32, 0_u32);
-        // The newest packet that was lost or marked, and the longest queue before a loss.
+        // The newest packet that was lost or marked, and whether one was lost behind a long delay.
         let (mut congested, mut late): (Option<Time>, bool) = (None, false);
         for Report { sent, fate } in feedback.reports.iter() {
             let news = self.flow.on_report(sent);
@@ -363,7 +363,11 @@ impl RateController for Lastmile {
             // No queue is longer than the round trip that it is in: the receiver's clock was set forward.
             self.arrivals.forget_base();
         }
-        let may_test = matches!(self.phase, Phase::Track | Phase::Dip { .. });
+        // A look is short, and leaves what was counted so far.
+        let may_test = match self.phase {
+            Phase::Withdraw(withdrawal) => withdrawal.is_look,
+            phase => matches!(phase, Phase::Track | Phase::Dip { .. }),
+        };
         self.losses.count(told, lost);
         self.losses.on_feedback(self.flow.now(), self.rate, rtt, may_test);
         if self.losses.is_link() {
@@ -395,7 +399,7 @@ impl RateController for Lastmile {
             Signal::Demand { desired, .. } => self.desired = desired.bits_per_second() as f64 / 8.0,
             Signal::Route { why } => {
                 self.losses.on_route_change();
-                self.marks = Marks::new();
+                (self.marks, self.beside) = (Marks::new(), Beside::default());
                 self.ceiling = NO_CEILING;
                 let is_silent = matches!(self.phase, Phase::Silent { .. });
                 if why == RouteChange::LessCapacity && !is_silent {
@@ -426,13 +430,12 @@ impl RateController for Lastmile {
     fn on_timeout(&mut self, now: Time) {
         if self.flow.is_overdue(now) {
             // [RFC 8085, section 3.1.3] A packet in 3 s, where nothing is known of the path, finds out when it is back.
-            let before = self.rate;
+            let before = self.before_silence();
             self.halve(self.rate.max(2.0 / 3.0 * self.flow.packet_size()));
             self.encoder = self.rate;
             // Feedback that comes seldom is no silence.
             let is_silence = self.flow.spacing.usual() < SILENCE_S / 2.0;
-            if is_silence && !matches!(self.phase, Phase::Silent { .. } | Phase::Beside | Phase::Withdraw(_))
-            {
+            if let Some(before) = before.filter(|_| is_silence) {
                 self.phase = Phase::Silent { before };
             }
             self.flow.no_feedback(self.rtt, self.rate);

@@ -91,6 +91,10 @@ impl Phase {
         }
     }
 
+    pub(super) fn dip(seen: &Seen) -> Phase {
+        Phase::Dip { until: seen.now + seen.control_time.max(DIP_S) }
+    }
+
     /// Pacing over target, where it is `usual` otherwise.
     pub(super) fn pacing(&self, usual: f64) -> f64 {
         match self {
@@ -146,6 +150,15 @@ impl Lastmile {
             Phase::Dip { until } => self.dip(&seen, until),
             Phase::Beside => self.compete(&seen),
             Phase::Withdraw(withdrawal) => self.withdraw(&seen, withdrawal),
+        }
+    }
+
+    /// The rate to come back to after a silence. In the company of others the window tells it.
+    pub(super) fn before_silence(&self) -> Option<f64> {
+        match &self.phase {
+            Phase::Withdraw(look) if look.is_look => Some(self.rate_before(look)),
+            Phase::Silent { .. } | Phase::Beside | Phase::Withdraw(_) => None,
+            _ => Some(self.rate),
         }
     }
 
@@ -227,7 +240,7 @@ impl Lastmile {
         self.set(rate.min((MOST * seen.slow).min(most).max(self.rate)));
         if now > self.next_dip && self.growth == 0.0 && !self.is_at_most() {
             self.next_dip = now + self.config.dip.as_secs_f64();
-            self.phase = Phase::Dip { until: now + t.max(DIP_S) };
+            self.phase = Phase::dip(seen);
         }
     }
 

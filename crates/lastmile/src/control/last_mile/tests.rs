@@ -44,6 +44,14 @@ impl Told {
         told
     }
 
+    /// The same at that rate, in bytes a second, 5 s before its next dip.
+    fn looking(rate: f64) -> Told {
+        let mut told = Told::tracking();
+        told.controller.rate = rate;
+        told.controller.next_dip = told.controller.now() + 5.0;
+        told
+    }
+
     fn phase(&self) -> &'static str {
         self.controller.phase.name()
     }
@@ -149,27 +157,57 @@ fn a_queue_that_the_delay_to_keep_hides_is_looked_into() {
     }
 }
 
-/// The delay to keep of 1.2 Mbit/s is 18 ms, which a download may fill as well. A look into that queue replaces a dip.
+/// The delay to keep of 1.2 Mbit/s is 18 ms, which a download may fill as well. A look into that queue goes before a dip.
 #[test]
 fn a_queue_as_long_as_a_low_rate_keeps_is_looked_into() {
     for (rate, queue, then, phases) in [
         (150e3, 18, 18, ["track", "withdraw", "beside"]),
-        (150e3, 18, 10, ["track", "withdraw", "track"]),
+        (150e3, 18, 10, ["track", "withdraw", "dip"]),
         // Longer than is kept: a drain that does not help finds out.
         (150e3, 32, 32, ["drain", "drain", "beside"]),
         // A delay to keep that is too short to hide a queue.
         (500e3, 8, 8, ["track", "track", "track"]),
     ] {
-        let mut told = Told::tracking();
-        told.controller.rate = rate;
-        told.controller.next_dip = told.controller.now() + 6.5;
+        let mut told = Told::looking(rate);
+        told.controller.next_dip += 1.5;
         let mut after = |messages: usize, queue| {
             (0..messages).for_each(|_| told.of(Fates { queue: (queue, queue), ..SHORT }));
             told.phase()
         };
         // Until 5 s before the dip, then half a second of that queue.
-        assert_eq!([after(30, queue), after(16, queue), after(24, then)], phases, "{rate} {queue} {then}");
-        assert!(!told.controller.beside.found_nobody());
+        let seen = [after(30, queue), after(16, queue), after(if phases[2] == "dip" { 2 } else { 24 }, then)];
+        assert_eq!(seen, phases, "{rate} {queue} {then}");
+        assert_eq!(told.controller.beside.left(), 0.0);
+    }
+}
+
+/// A queue that grew slowly beyond what is kept is no hidden one; nor does a look begin at the user's limit, or where the sources make less.
+#[test]
+fn a_look_has_its_reasons() {
+    type Change = fn(&mut Told);
+    let cases: [(Change, i64, &str); 4] = [
+        (|_| (), 18, "withdraw"),
+        (|_| (), 30, "track"),
+        (|told| told.controller.limited = 1.0, 18, "track"),
+        (
+            |told| {
+                told.controller.flow = Flow::new(&Setting { max: Rate::ip(1_200_000), ..Setting::default() })
+            },
+            18,
+            "track",
+        ),
+    ];
+    for (number, (change, queue, phase)) in cases.into_iter().enumerate() {
+        let mut told = Told::looking(150e3);
+        for queue in [10, 18, 26].into_iter().chain([30; 14]).map(|grown| queue.min(grown)) {
+            change(&mut told);
+            told.controller.rate = 150e3;
+            told.of(Fates { queue: (queue, queue), ..SHORT });
+            if told.phase() != "track" {
+                break;
+            }
+        }
+        assert_eq!(told.phase(), phase, "{number}");
     }
 }
 
@@ -178,12 +216,31 @@ fn a_queue_as_long_as_a_low_rate_keeps_is_looked_into() {
 fn a_test_that_finds_nobody_leaves_no_more_than_arrived() {
     let mut told = Told::tracking();
     let since = told.controller.now();
-    told.controller.phase = Phase::Withdraw(beside::Withdrawal::of(since, 260e3, 0.5));
-    told.controller.rate = 250e3;
+    let withdrawal = beside::Withdrawal::of(since, 500e3, 0.5, false);
+    told.controller.phase = Phase::Withdraw(withdrawal);
+    told.controller.beside = Beside::default().with_window(260e3);
+    // It was halved again, since feedback was late.
+    told.controller.rate = 100e3;
     told.of(SHORT);
     // 500 kB/s arrived: 1.3 times that, less a tenth.
     let rate = told.controller.rate;
     assert!(told.phase() == "track" && (rate - 585e3).abs() < 1.0, "{rate}");
+    assert!((told.controller.beside.left() - 650e3).abs() < 1.0);
+}
+
+/// What comes after an outage had waited for its end, and is no company.
+#[test]
+fn a_look_that_falls_silent_goes_on_as_before() {
+    let mut told = Told::tracking();
+    let since = told.controller.now();
+    told.controller.phase = Phase::Withdraw(beside::Withdrawal::of(since, 500e3, 0.02, true));
+    told.controller.beside = Beside::default().with_window(10e3);
+    told.controller.rate = 250e3;
+    let due = told.controller.poll_timeout().unwrap();
+    told.controller.on_timeout(due);
+    // A window of 10 kB in a round trip.
+    let before = 10e3 / told.controller.rtt.unwrap();
+    assert_eq!(told.controller.phase, Phase::Silent { before });
 }
 
 /// A satellite in place of a cable. Half of what is in flight on the longer path fits the window of the shorter at first.

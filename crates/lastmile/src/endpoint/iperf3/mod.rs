@@ -49,6 +49,8 @@ const CONTROL: Bytes = Bytes(2_500);
 const TCP: u64 = 52;
 /// The server is waited for so long in each state.
 const PATIENCE: Span = Span::from_secs(5);
+/// A connection attempt is given up after this time.
+const CONNECT: Span = Span::from_secs(3);
 /// Between two hellos.
 const HELLO_AGAIN: Span = Span::from_secs(1);
 /// A test is over so long after its last packet.
@@ -137,8 +139,8 @@ pub enum Input<'a> {
 /// Answer of the client, drained until [`Output::Wait`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Make a control connection.
-    Connect,
+    /// Make a control connection, until then.
+    Connect(Time),
     /// Send these bytes on it.
     Control(Vec<u8>),
     /// Close it.
@@ -241,11 +243,11 @@ impl Test {
 ///
 /// ```
 /// use lastmile::endpoint::iperf3::{Input, Iperf3, Iperf3Config, Output};
-/// use lastmile::time::Time;
+/// use lastmile::time::{Span, Time};
 /// let config = Iperf3Config::new("192.0.2.1:5201".parse()?, [7; 32]);
 /// let mut client = Iperf3::new(config);
 /// client.handle(Time::ZERO, Input::Wake);
-/// assert_eq!(client.poll(), Output::Connect);
+/// assert_eq!(client.poll(), Output::Connect(Time::ZERO + Span::from_secs(3)));
 /// client.handle(Time::ZERO, Input::Connected);
 /// # Ok::<(), std::net::AddrParseError>(())
 /// ```
@@ -324,7 +326,7 @@ impl Iperf3 {
         let limit = self.started.map(|at| at + self.config.max_time);
         let phase = match self.phase {
             Phase::Pausing(at) | Phase::Setup(at, _) | Phase::Ending(at) => Some(at),
-            Phase::Connecting(since) => Some(since + PATIENCE),
+            Phase::Connecting(since) => Some(since + CONNECT),
             Phase::Hello(until, again) => Some(until.min(again)),
             Phase::Running => self.test.as_ref().map(Test::over),
             Phase::Start | Phase::Finished => return None,
@@ -344,7 +346,7 @@ impl Iperf3 {
         match self.phase {
             Phase::Start => self.begin(now),
             Phase::Pausing(at) if now >= at => self.connect(now),
-            Phase::Connecting(since) if now >= since + PATIENCE => self.closed(now, Closed::Silent),
+            Phase::Connecting(since) if now >= since + CONNECT => self.closed(now, Closed::Silent),
             Phase::Setup(until, _) if now >= until => {
                 self.fail(now, "the iperf3 server accepts the connection and does not answer".to_owned());
             }
@@ -411,7 +413,8 @@ impl Iperf3 {
     fn connect(&mut self, now: Time) {
         self.reader = Reader::default();
         self.phase = Phase::Connecting(now);
-        self.out.push_back(Output::Connect);
+        let until = self.next().unwrap_or(now + CONNECT);
+        self.out.push_back(Output::Connect(until));
     }
 
     fn connected(&mut self, now: Time) {

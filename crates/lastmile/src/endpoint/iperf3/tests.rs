@@ -58,7 +58,7 @@ impl Server {
     fn answer(&mut self, out: &Output) -> Vec<(u64, Coming)> {
         let control = |bytes: &[u8]| vec![(500, Coming::Control(bytes.to_vec()))];
         match out {
-            Output::Connect => {
+            Output::Connect(_) => {
                 self.connections += 1;
                 match self.refusal() {
                     Some(Coming::Closed(Closed::ByServer)) | Some(Coming::Control(_)) | None => {
@@ -233,6 +233,16 @@ fn fewer_bytes_are_fewer_trains_and_none_are_a_refusal() {
     assert!(cost(&decisions).bytes_received < Bytes(100_000));
     let (decisions, _) = server.run(|config| config.max_bytes = Bytes(40_000));
     assert!(refusal(&decisions).contains("beyond the limit of"));
+}
+
+#[test]
+fn a_connection_is_waited_for_within_the_limit() {
+    for (limit_s, until_s) in [(1, 1), (20, 3)] {
+        let config = Iperf3Config::new("192.0.2.1:5201".parse().unwrap(), [7; 32]);
+        let mut client = Iperf3::new(Iperf3Config { max_time: Span::from_secs(limit_s), ..config });
+        client.handle(Time::ZERO, Input::Wake);
+        assert_eq!(client.poll(), Output::Connect(Time::ZERO + Span::from_secs(until_s)));
+    }
 }
 
 /// A packet in 7 s comes often enough for the test to go on, and 30 of them take three minutes and a half.

@@ -143,7 +143,8 @@ impl Sender {
     /// Ends the stream. Coded frames that wait leave before the goodbye: a picture that lacks its end is not shown.
     pub(super) fn stop(&mut self, now: Time) {
         if self.frames.is_coded() {
-            self.release(now, now + MOST_WAIT);
+            // No feedback comes any more that would open the window.
+            self.release(now, now + MOST_WAIT, false);
         }
         self.end(now, End::Stop);
     }
@@ -154,7 +155,7 @@ impl Sender {
         let sliced = self.repeater.is_some() && soon < self.frames.next;
         // The next frame takes as long to make: its packets do not leave before that.
         let until = if sliced { soon } else { self.frames.next + self.frames.took };
-        self.release(from, until);
+        self.release(from, until, true);
         let time = until - self.handed_out.1;
         self.pad(from, until, time);
         let pads = self.control.as_ref().is_some_and(|control| control.fills_up_to() > Rate::ip(0));
@@ -212,7 +213,7 @@ impl Sender {
         if let Some(control) = self.control.as_mut().filter(|control| sends && control.has_window()) {
             control.make_good(Span::ZERO);
             let soon = self.handed_out.0.map_or(self.frames.next, |soon| soon.max(now));
-            self.release(now, soon);
+            self.release(now, soon, true);
         }
     }
 
@@ -242,9 +243,9 @@ impl Sender {
         }
     }
 
-    /// Hands what waits to the driver, as far as the pacing rate lets it leave before that time. The packets of a train leave when
+    /// Hands what waits to the driver, as far as the pacing rate, and the controller's window, let it leave before that time. The packets of a train leave when
     /// the first may, or at their gaps from then on, and what comes after them waits for as long as all of them take.
-    fn release(&mut self, from: Time, until: Time) {
+    fn release(&mut self, from: Time, until: Time, by_window: bool) {
         let until = until.max(from + Span::from_nanos(1));
         while self.frames.waiting() > 0 {
             let Some(control) = &self.control else { return };
@@ -252,7 +253,8 @@ impl Sender {
             let Some(control) = &mut self.control else { return };
             let train = control.train.filter(|train| self.frames.begins(train.size.0));
             let bytes = train.map_or(self.frames.next_size(), |train| train.size * train.packets.into());
-            let first = control.ready(from, pacing).max(control.window_opens(from, bytes));
+            let opens = if by_window { control.window_opens(from, bytes) } else { from };
+            let first = control.ready(from, pacing).max(opens);
             if first >= until {
                 return;
             }

@@ -164,17 +164,17 @@ impl Playout {
         if !self.began && unit.whole {
             self.clock = Some((unit.timestamp, at));
         }
+        // A frame that waited for the one before it was whole sooner.
+        let known = self.came.iter().position(|(timestamp, _)| *timestamp == unit.timestamp);
+        let came = known.and_then(|place| self.came.remove(place)).map_or(at, |(_, came)| came);
         // Times before this clock's beginning are none, but spans are.
-        let transit = self.since(unit.timestamp).map(|(before, since)| at - before - since);
+        let transit = self.since(unit.timestamp).map(|(before, since)| came - before - since);
         if transit.is_none_or(|transit| is_far(transit - self.mean)) {
-            (self.clock, self.mean) = (Some((unit.timestamp, at)), Span::ZERO);
+            (self.clock, self.mean) = (Some((unit.timestamp, came)), Span::ZERO);
         }
         let media = self.media_time(unit.timestamp).unwrap_or(at);
         let first = if self.began { Time::ZERO } else { media };
         let before = self.clock.map_or(media, |(_, before)| before);
-        // A frame that waited for the one before it was whole sooner.
-        let known = self.came.iter().position(|(timestamp, _)| *timestamp == unit.timestamp);
-        let came = known.and_then(|place| self.came.remove(place)).map_or(at, |(_, came)| came);
         if unit.whole {
             self.measure(came.max(first) - media);
         }

@@ -129,6 +129,7 @@ struct Demo {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.html.as_deref().map_or(Ok(()), replace::check)?;
     let recording = args.html.as_ref().map(|page| page.with_extension("jsonl"));
+    replace::apart(&[("--html", args.html.as_deref()), ("its recording", recording.as_deref())])?;
     signals::stop();
     say_in_lines(
         "Hosts (network namespaces) on this machine, joined by a simulated network that carries real packets in real time. \
