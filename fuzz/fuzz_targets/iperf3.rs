@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
         let wake = loop {
             match client.poll() {
                 Output::Wait(until) => break until,
-                Output::Connect => client.handle(now, Input::Connected),
+                Output::Connect(_) => client.handle(now, Input::Connected),
                 _ => {}
             }
         };
