@@ -4,6 +4,7 @@
 //! right behind long delays that are not this flow's own, or a test of a queue that the delay to keep may hide. Ways out: a queue that is
 //! empty for a while, or a test that halves the rate and finds that the queue follows.
 
+use super::phases::Withdrawal;
 use super::{Lastmile, Phase, Seen};
 use crate::time::{Span, Time};
 
@@ -76,26 +77,6 @@ fn over(target: f64) -> f64 {
 /// No time, and no rate of then.
 const NEVER: (f64, f64) = (f64::NEG_INFINITY, 0.0);
 const NONE_STANDS: Standing = Standing { since: f64::INFINITY, peak: 0.0, rate: 0.0 };
-
-/// A test that halves the rate, to see if the queue is others'.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Withdrawal {
-    since: f64,
-    /// Bytes a second: not far beyond what arrived before it.
-    most: f64,
-    /// The queue, in seconds, below which nobody else is there.
-    gone: f64,
-    /// Nothing but a long delay to keep was the reason.
-    pub(super) is_look: bool,
-}
-
-#[cfg(test)]
-impl Withdrawal {
-    /// Of a queue of so many seconds, while so many bytes a second arrived.
-    pub(super) fn of(since: f64, fast: f64, queue: f64, is_look: bool) -> Withdrawal {
-        Withdrawal { since, most: MOST * fast, gone: GONE * queue, is_look }
-    }
-}
 
 /// Others' queue.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,5 @@
 //! The state machine: start, track, drain, dip, silence, and the company of others ([`super::beside`]).
 
-use super::beside::Withdrawal;
 use super::{Lastmile, Seen};
 use crate::control::Decision;
 
@@ -67,6 +66,18 @@ pub(super) struct Drain {
     /// The rate that the path is thought to carry, bytes a second, and the part of it that is not sent.
     anchor: f64,
     cut: f64,
+}
+
+/// A test that halves the rate, to see if the queue is others'.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Withdrawal {
+    pub(super) since: f64,
+    /// Bytes a second: not far beyond what arrived before it.
+    pub(super) most: f64,
+    /// The queue, in seconds, below which nobody else is there.
+    pub(super) gone: f64,
+    /// Nothing but a long delay to keep was the reason.
+    pub(super) is_look: bool,
 }
 
 #[cfg(test)]

@@ -216,8 +216,8 @@ fn a_look_has_its_reasons() {
 fn a_test_that_finds_nobody_leaves_no_more_than_arrived() {
     let mut told = Told::tracking();
     let since = told.controller.now();
-    let withdrawal = beside::Withdrawal::of(since, 500e3, 0.5, false);
-    told.controller.phase = Phase::Withdraw(withdrawal);
+    told.controller.phase =
+        Phase::Withdraw(phases::Withdrawal { since, most: 650e3, gone: 0.2, is_look: false });
     told.controller.beside = Beside::default().with_window(260e3);
     // It was halved again, since feedback was late.
     told.controller.rate = 100e3;
@@ -233,7 +233,8 @@ fn a_test_that_finds_nobody_leaves_no_more_than_arrived() {
 fn a_look_that_falls_silent_goes_on_as_before() {
     let mut told = Told::tracking();
     let since = told.controller.now();
-    told.controller.phase = Phase::Withdraw(beside::Withdrawal::of(since, 500e3, 0.02, true));
+    told.controller.phase =
+        Phase::Withdraw(phases::Withdrawal { since, most: 650e3, gone: 0.01, is_look: true });
     told.controller.beside = Beside::default().with_window(10e3);
     told.controller.rate = 250e3;
     let due = told.controller.poll_timeout().unwrap();
