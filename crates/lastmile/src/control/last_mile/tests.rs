@@ -228,7 +228,7 @@ fn a_test_that_finds_nobody_leaves_no_more_than_arrived() {
     assert!((told.controller.beside.left() - 650e3).abs() < 1.0);
 }
 
-/// What comes after an outage had waited for its end, and is no company.
+/// Packets that come after an outage had waited for its end, and are no company.
 #[test]
 fn a_look_that_falls_silent_goes_on_as_before() {
     let mut told = Told::tracking();

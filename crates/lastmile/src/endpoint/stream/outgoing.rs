@@ -243,8 +243,9 @@ impl Sender {
         }
     }
 
-    /// Hands what waits to the driver, as far as the pacing rate, and the controller's window, let it leave before that time. The packets of a train leave when
-    /// the first may, or at their gaps from then on, and what comes after them waits for as long as all of them take.
+    /// Hands waiting packets to the driver, as far as the pacing rate lets them leave before that time, and the controller's window, if it goes
+    /// by that. The packets of a train leave when the first may, or at their gaps from then on, and those behind it wait for as long as all of
+    /// them take.
     fn release(&mut self, from: Time, until: Time, by_window: bool) {
         let until = until.max(from + Span::from_nanos(1));
         while self.frames.waiting() > 0 {
