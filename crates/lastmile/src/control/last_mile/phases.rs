@@ -32,8 +32,10 @@ const DRAIN_S: f64 = 0.3;
 const DRAIN: (f64, f64) = (0.08, 0.6);
 /// Where arrivals are less than that part of the rate that the path was thought to carry, it is lowered by that part at most, at once.
 const FAR_LESS: f64 = 0.5;
+/// So many times the delay to keep is a drained queue: what was cut arrives a round trip later, and drains the rest.
+const DRAINED: f64 = 1.8;
 /// Part of the rate that is taken up after a queue that was this flow's.
-const AFTER_DRAIN: f64 = 0.95;
+const AFTER_DRAIN: f64 = 0.98;
 /// Pacing in a dip over target, and its least length in seconds; BBR's probes of the round trip are such dips.
 const DIP: f64 = 0.6;
 const DIP_S: f64 = 0.2;
@@ -287,7 +289,7 @@ impl Lastmile {
 
     fn drain(&mut self, seen: &Seen, drain: Drain) {
         let Seen { now, dt, queue, rise, target, control_time, base_time, .. } = *seen;
-        if queue <= 1.1 * target {
+        if queue <= DRAINED * target {
             self.phase = Phase::Track;
             self.set(AFTER_DRAIN * drain.anchor);
             return self.settle(now);
