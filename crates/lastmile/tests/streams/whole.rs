@@ -87,6 +87,16 @@ fn both_ends_count_what_the_path_did() {
     assert!(received.out_of_order > sent.packets / 5, "{}", received.out_of_order);
 }
 
+/// 750 packets between two intervals of feedback, which tells of 512 at most.
+#[test]
+fn all_packets_of_a_fast_stream_are_told_of() {
+    let plain = Path { lose: 0, mark: 0, copy: 0, delay: |_| Span::ZERO };
+    let fast = SenderConfig { rate: Rate::ip(60_000_000).into(), ..config(at(2_000)) };
+    let Came { sent, received, .. } = over(&plain, Sender::new(fast).unwrap());
+    assert!(sent.packets > 25_000);
+    assert_eq!((received.packets, sent.acknowledged), (sent.packets, sent.packets));
+}
+
 /// Every 20th packet is lost on a path whose queue only the first ten met. The receiver has not been told of a classifier; the sender
 /// names `spike`, which judges by the delays that the link lost them, and the loss event rate falls to none.
 #[test]

@@ -21,7 +21,7 @@ use crate::wire::{
 const MAX_DROPOUT: u64 = 3_000;
 const MAX_MISORDER: u64 = 100;
 /// Packets of one feedback packet, which then fits any path; with their times of receipt, fewer.
-const MAX_TOLD: usize = 512;
+const MAX_TOLD: u64 = 512;
 const MAX_TIMED: u64 = 192;
 /// Bytes of times of receipt, so that all of a datagram fits 1400.
 const MAX_TIMES: usize = 900;
@@ -206,7 +206,7 @@ impl Source {
         }
         self.highest = self.highest.max(number);
         self.arrivals.insert(number, (at, ecn));
-        if self.arrivals.len() > 2 * MAX_TOLD {
+        if self.arrivals.len() as u64 > 2 * MAX_TOLD {
             self.arrivals.pop_first();
         }
         self.received.packets += 1;
@@ -237,9 +237,14 @@ impl Source {
         }
     }
 
-    /// True if so much is to be told that it fills a feedback packet.
+    /// Packets of one feedback packet.
+    fn most_told(config: &ReceiverConfig) -> u64 {
+        if config.receipt_times { MAX_TIMED } else { MAX_TOLD }
+    }
+
+    /// True if new packets fill half of a feedback packet: the other half tells those before again.
     pub(super) fn is_full(&self, config: &ReceiverConfig) -> bool {
-        config.receipt_times && self.highest + 1 >= self.told.1 + MAX_TIMED / 2
+        self.highest + 1 >= self.told.1 + Source::most_told(config) / 2
     }
 
     /// When it is to be asked for something.
@@ -266,8 +271,7 @@ impl Source {
         stamp: u32,
         config: &ReceiverConfig,
     ) {
-        let most = if config.receipt_times { MAX_TIMED } else { MAX_TOLD as u64 };
-        let begin = self.told.0.max((self.highest + 1).saturating_sub(most));
+        let begin = self.told.0.max((self.highest + 1).saturating_sub(Source::most_told(config)));
         if let Some(counting) = &mut self.counting {
             let Some(report) = counting.report(now, config.ssrc, self.ssrc) else { return };
             if config.receipt_times {
