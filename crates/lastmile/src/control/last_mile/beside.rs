@@ -5,9 +5,11 @@
 //! empty for a while, or a test that halves the rate and finds that the queue follows.
 
 use super::phases::Withdrawal;
-use super::{Lastmile, Phase, Seen};
+use super::{Lastmile, Past, Phase, Seen};
 use crate::time::{Span, Time};
 
+/// A queue longer than so many times the delay to keep and so many seconds is over it.
+const OVER: (f64, f64) = (1.25, 0.005);
 /// Seconds for which a queue over the delay to keep stands until it is somebody else's, and the part of them that is enough
 /// so many seconds after the last company.
 const PATIENCE_S: f64 = 2.5;
@@ -48,6 +50,11 @@ const ALL_GONE: f64 = 0.25;
 /// (RFC 9438, section 4.3); pacing loses less of a full queue than TCP's bursts, but the test below gives way now and then.
 const BETA: f64 = 0.8;
 const ALPHA: f64 = 0.5;
+/// A loss is of a full queue if that is longer than that part of the longest wait, or if so many are lost.
+const FULL: f64 = 0.4;
+const FULL_LOSS: f64 = 0.05;
+/// Part of a rate of before a test that is taken up again.
+const CLAIMED: f64 = 0.9;
 /// On longer round trips it grows as at this one, in seconds.
 const ALPHA_RTT_S: f64 = 0.2;
 /// A fall of the queue so soon after a cut of the window is this flow's own.
@@ -69,13 +76,22 @@ struct Standing {
     rate: f64,
 }
 
-/// A queue of more seconds than these is over the delay to keep.
-fn over(target: f64) -> f64 {
-    1.25 * target + 0.005
+/// The last loss of others.
+#[derive(Clone, Copy, Debug)]
+struct Foreign {
+    /// Losses of packets sent before then belong to it.
+    event: Time,
+    /// In seconds; long ago if never.
+    when: f64,
+    /// Of them within 40 s.
+    count: u32,
 }
 
-/// No time, and no rate of then.
-const NEVER: (f64, f64) = (f64::NEG_INFINITY, 0.0);
+/// The longest queue that is not over that delay to keep, in seconds.
+fn over(target: f64) -> f64 {
+    OVER.0 * target + OVER.1
+}
+
 const NONE_STANDS: Standing = Standing { since: f64::INFINITY, peak: 0.0, rate: 0.0 };
 
 /// Others' queue.
@@ -86,18 +102,17 @@ pub(super) struct Beside {
     next_test: f64,
     test_every: f64,
     over: Standing,
-    /// The last loss of others: losses of packets sent before it belong to it; when, long ago if never, and how many within 40 s.
-    foreign: (Time, f64, u32),
+    foreign: Foreign,
     /// The queue of then, while it is open if it falls by itself; else 0.
     overflow: f64,
     /// The last cut of the window, or its beginning: losses of packets that were sent before are answered.
     answered: Time,
     peak: f64,
     was_last: f64,
-    /// When a test found nobody, and the rate of then.
-    left: (f64, f64),
-    /// When a queue began to stand, and the bytes a second that arrived then.
-    had: (f64, f64),
+    /// The rate when a test found nobody.
+    left: Past,
+    /// Arrivals when a queue began to stand.
+    had: Past,
 }
 
 impl Default for Beside {
@@ -107,13 +122,13 @@ impl Default for Beside {
             next_test: 0.0,
             test_every: TEST_EVERY_S.0,
             over: NONE_STANDS,
-            foreign: (Time::ZERO, f64::NEG_INFINITY, 0),
+            foreign: Foreign { event: Time::ZERO, when: f64::NEG_INFINITY, count: 0 },
             overflow: 0.0,
             answered: Time::ZERO,
             peak: 0.0,
             was_last: f64::NEG_INFINITY,
-            left: NEVER,
-            had: NEVER,
+            left: Past::NEVER,
+            had: Past::NEVER,
         }
     }
 }
@@ -122,13 +137,13 @@ impl Beside {
     /// A test found nobody at that rate.
     #[cfg(test)]
     pub(super) fn after_a_test(self, now: f64, rate: f64) -> Beside {
-        Beside { left: (now, rate), ..self }
+        Beside { left: Past { when: now, rate }, ..self }
     }
 
     /// The rate at which a test found nobody, after which a loss of it is company; 0 if none did.
     #[cfg(test)]
     pub(super) fn left(&self) -> f64 {
-        self.left.1
+        self.left.rate
     }
 
     /// In whose withdrawal that window is at stake.
@@ -140,13 +155,13 @@ impl Beside {
     /// A queue began to stand while so many bytes a second arrived.
     #[cfg(test)]
     pub(super) fn that_had(self, now: f64, rate: f64) -> Beside {
-        Beside { had: (now, rate), ..self }
+        Beside { had: Past { when: now, rate }, ..self }
     }
 }
 
 impl Lastmile {
     fn round_trip(&self) -> f64 {
-        self.rtt.unwrap_or(0.2).max(1e-3)
+        self.rtt_or_usual().max(1e-3)
     }
 
     fn least_window(&self) -> f64 {
@@ -155,11 +170,11 @@ impl Lastmile {
 
     fn join(&mut self, now: f64, rate: f64) {
         let beside = &mut self.beside;
-        let again = now - beside.left.0 < SOON_S;
+        let again = beside.left.age(now) < SOON_S;
         beside.test_every =
             if again { (2.0 * beside.test_every).min(TEST_EVERY_S.1) } else { TEST_EVERY_S.0 };
         // Left too early: on from the rate of then.
-        let rate = if again { rate.max(0.9 * beside.left.1) } else { rate };
+        let rate = if again { rate.max(CLAIMED * beside.left.rate) } else { rate };
         beside.next_test = now + beside.test_every;
         (beside.answered, beside.over, beside.overflow) = (self.flow.now(), NONE_STANDS, 0.0);
         self.empty_since = f64::INFINITY;
@@ -179,23 +194,23 @@ impl Lastmile {
             return true;
         }
         // A flow that answers slowly was not seen by a test that halved the rate, and took the rate since.
-        let (left_at, left) = self.beside.left;
-        if now - left_at < SOON_S && self.lost_most_of(left, slow) && seen.queue > 0.5 * seen.target {
+        let left = self.beside.left;
+        if left.age(now) < SOON_S && self.lost_most_of(left.rate, slow) && seen.queue > 0.5 * seen.target {
             self.join(now, self.rate);
             return true;
         }
-        let (had_at, had) = self.beside.had;
+        let had = self.beside.had;
         let is_tracking = self.phase == Phase::Track;
-        let taken = is_tracking && now - had_at < TAKEN_S && self.lost_most_of(had, slow);
+        let taken = is_tracking && had.age(now) < TAKEN_S && self.lost_most_of(had.rate, slow);
         let looks = taken || is_tracking && self.may_look(seen);
         let Some(Standing { since, rate, .. }) = self.standing(seen, looks) else { return false };
         let is_hidden = taken || seen.queue <= over(seen.target);
         if looks && is_hidden {
             // A queue of less than a packet would be gone at once.
-            let is_told = taken || HIDDEN_GONE * seen.queue > self.flow.full_size() / self.rate.max(1.0);
+            let is_told = taken || HIDDEN_GONE * seen.queue > self.seconds_of(self.flow.full_size());
             let stands = is_told && now - since > HIDES_S.max(2.0 * control_time);
             if stands {
-                (self.beside.had, self.beside.over) = (NEVER, NONE_STANDS);
+                (self.beside.had, self.beside.over) = (Past::NEVER, NONE_STANDS);
                 self.give_way(seen, self.rate.max(slow) * self.round_trip(), HIDDEN_GONE, !taken);
             }
             return stands;
@@ -223,7 +238,7 @@ impl Lastmile {
 
     /// True if a queue fell by itself right behind a loss of others. After 2 s, or once this flow cut its own rate, no fall counts any more.
     fn overflow_fell(&mut self, seen: &Seen) -> bool {
-        let (overflow, at) = (self.beside.overflow, self.beside.foreign.1);
+        let (overflow, at) = (self.beside.overflow, self.beside.foreign.when);
         let steady = self.phase == Phase::Track && self.last_cut < at;
         if !steady || seen.now - at > FALLS_WITHIN_S {
             self.beside.overflow = 0.0;
@@ -236,7 +251,7 @@ impl Lastmile {
     fn standing(&mut self, seen: &Seen, looks: bool) -> Option<Standing> {
         let Seen { now, dt, queue, target, slow, .. } = *seen;
         let short = match looks {
-            true => (HIDDEN * target).max(HIDDEN_PACKETS * self.flow.packet_size() / self.rate.max(1.0)),
+            true => (HIDDEN * target).max(self.seconds_of(HIDDEN_PACKETS * self.flow.packet_size())),
             false => over(target),
         };
         let beside = &mut self.beside;
@@ -249,8 +264,8 @@ impl Lastmile {
         }
         if beside.over == NONE_STANDS {
             beside.over = Standing { since: now, peak: queue, rate: self.rate.max(slow) };
-            if slow > beside.had.1 || now - beside.had.0 > TAKEN_S {
-                beside.had = (now, slow);
+            if slow > beside.had.rate || beside.had.age(now) > TAKEN_S {
+                beside.had = Past { when: now, rate: slow };
             }
         }
         let Standing { since, peak, rate } = beside.over;
@@ -271,12 +286,12 @@ impl Lastmile {
         if !self.config.compete || self.phase != Phase::Track || is_own || queue < LONG_DELAY_S {
             return;
         }
-        let (event, at, losses) = self.beside.foreign;
-        if sent_at <= event {
+        let before = self.beside.foreign;
+        if sent_at <= before.event {
             return;
         }
-        let count = 1 + if now - at < LOSSES_WITHIN_S { losses } else { 0 };
-        self.beside.foreign = (self.flow.now(), now, count);
+        let count = 1 + if now - before.when < LOSSES_WITHIN_S { before.count } else { 0 };
+        self.beside.foreign = Foreign { event: self.flow.now(), when: now, count };
         self.beside.overflow = queue;
         if count >= 2 {
             self.join(now, self.rate.max(self.received(super::SLOW)));
@@ -285,7 +300,8 @@ impl Lastmile {
 
     /// A loss cuts the window, once in a round trip.
     pub(super) fn lost_beside(&mut self, sent_at: Time) {
-        let is_full = self.seen.queue > 0.4 * self.losses.longest_wait() || self.losses.short_share() > 0.05;
+        let is_full =
+            self.seen.queue > FULL * self.losses.longest_wait() || self.losses.short_share() > FULL_LOSS;
         if sent_at >= self.beside.answered && is_full {
             self.beside.answered = self.flow.now();
             self.beside.window = (BETA * self.beside.window).max(self.least_window());
@@ -336,13 +352,13 @@ impl Lastmile {
         // Where packets differ in size, a full one's time looks like a queue.
         let packet_s = self.flow.full_size() / rate.max(1.0);
         if seen.queue < seen.target.min(gone).max(ALL_GONE * gone).max(packet_s) {
-            self.set(0.9 * rate);
+            self.set(CLAIMED * rate);
             self.track(seen.now);
             if is_look {
                 // It began as a dip does, and shows the base delay as one.
                 self.phase = Phase::dip(seen);
             } else {
-                self.beside.left = (seen.now, rate);
+                self.beside.left = Past { when: seen.now, rate };
             }
         } else if seen.now > since + (3.0 * seen.control_time).max(1.0) {
             if is_look {

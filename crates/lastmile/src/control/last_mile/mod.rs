@@ -91,8 +91,23 @@ const FORGOTTEN_S: f64 = 20.0;
 /// After so many seconds without arrivals the path is unknown as at the start.
 const SILENCE_S: f64 = 1.0;
 
-/// No rate is known at which packets were lost.
-const NO_CEILING: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
+/// The round-trip time before one is known, in seconds.
+const UNKNOWN_RTT_S: f64 = 0.2;
+
+/// A rate in bytes a second, and when it was had, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Past {
+    when: f64,
+    rate: f64,
+}
+
+impl Past {
+    const NEVER: Past = Past { when: f64::NEG_INFINITY, rate: 0.0 };
+
+    fn age(&self, now: f64) -> f64 {
+        now - self.when
+    }
+}
 
 /// The path as feedback shows it. Times are seconds, rates bytes a second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -139,8 +154,8 @@ pub struct Lastmile {
     scale_cut: f64,
     last_cut: f64,
     next_dip: f64,
-    /// The receive rate where losses went with the rate and no queue stood, and when that was, long ago if never.
-    ceiling: (f64, f64),
+    /// The receive rate where losses went with the rate and no queue stood.
+    ceiling: Past,
     /// The rate at which the last marks of L4S came.
     marked_at: f64,
     /// gamma: growth in a control time while the queue is empty, and since when it is; infinite while it is not.
@@ -180,7 +195,7 @@ impl Lastmile {
             scale_cut: f64::NEG_INFINITY,
             last_cut: f64::NEG_INFINITY,
             next_dip,
-            ceiling: NO_CEILING,
+            ceiling: Past::NEVER,
             marked_at: rate,
             growth: 0.0,
             empty_since: f64::INFINITY,
@@ -202,7 +217,7 @@ impl Lastmile {
 
     /// Rate on an unknown path: the user's start rate, or the initial window in a round trip.
     fn first_rate(&self) -> f64 {
-        let rtt = self.rtt.map_or(0.2, |rtt| self.min_rtt.min(rtt));
+        let rtt = self.min_rtt.min(self.rtt_or_usual());
         self.flow.start_rate().unwrap_or(self.flow.initial_rate(rtt))
     }
 
@@ -215,6 +230,15 @@ impl Lastmile {
         self.min_rtt = self.min_rtt.min(sample);
     }
 
+    fn rtt_or_usual(&self) -> f64 {
+        self.rtt.unwrap_or(UNKNOWN_RTT_S)
+    }
+
+    /// The time that so many bytes take at the rate, in seconds.
+    fn seconds_of(&self, bytes: f64) -> f64 {
+        bytes / self.rate.max(1.0)
+    }
+
     /// The time until a change of the rate shows, on a path of that round-trip time.
     fn control_time(&self, rtt: f64) -> f64 {
         (rtt + self.flow.spacing.usual() + 0.02).clamp(CONTROL_TIME_S.0, CONTROL_TIME_S.1)
@@ -222,20 +246,20 @@ impl Lastmile {
 
     /// Delay to keep: equal delays of equal packets are equal rates.
     fn target(&self) -> f64 {
-        let packets = self.config.packets * self.flow.packet_size() / self.rate.max(1.0);
+        let packets = self.seconds_of(self.config.packets * self.flow.packet_size());
         let target = self.scale * (self.config.delay.as_secs_f64() + packets).min(LONGEST_TARGET_S);
         if self.losses.is_link() { target.min((0.5 * target).max(SPARED_S)) } else { target }
     }
 
     fn received(&self, (seconds, packets): (f64, f64)) -> f64 {
-        self.arrivals.rate(seconds.max(packets * self.flow.packet_size() / self.rate.max(1.0)))
+        self.arrivals.rate(seconds.max(self.seconds_of(packets * self.flow.packet_size())))
     }
 
     fn look(&mut self) -> Seen {
         let (now, before) = (self.now(), self.seen);
         let (queue, law_queue) =
             (self.arrivals.standing_queue(OVERLOAD_S), self.arrivals.standing_queue(LAW_S));
-        let rtt = self.rtt.unwrap_or(0.2);
+        let rtt = self.rtt_or_usual();
         let dt = (now - before.now).clamp(0.0, 0.2);
         let longer = rtt - (2.0 * self.min_rtt + LONGER_S);
         if longer > 0.0 {
@@ -262,13 +286,13 @@ impl Lastmile {
     /// delay to keep becomes shorter, and the rate lower by the share of losses.
     fn congested(&mut self, sent_at: Time) {
         let now = self.now();
-        if now - self.scale_cut > self.control_time(self.rtt.unwrap_or(0.2)) {
+        if now - self.scale_cut > self.control_time(self.rtt_or_usual()) {
             self.scale = (SCALE_CUT * self.scale).max(LEAST_SCALE);
             self.scale_cut = now;
             let share = self.losses.short_share();
             if share > CUTS && matches!(self.phase, Phase::Start | Phase::Track | Phase::Dip { .. }) {
                 if self.losses.cause == Cause::Rate && self.seen.law_queue < self.seen.target {
-                    self.ceiling = (self.seen.slow.min(self.rate), now);
+                    self.ceiling = Past { when: now, rate: self.seen.slow.min(self.rate) };
                 }
                 self.set(self.rate * (1.0 - share.clamp(CUT.0, CUT.1)));
                 self.settle(now);
@@ -343,7 +367,7 @@ impl RateController for Lastmile {
                 }
                 Fate::Lost { class, .. } if news != News::NeverSent => {
                     (told, lost) = (told + 1, lost + 1);
-                    let packet_s = self.flow.packet_size() / self.rate.max(1.0);
+                    let packet_s = self.seconds_of(self.flow.packet_size());
                     late |= self.losses.lost(sent, self.arrivals.last_queue(), packet_s);
                     if class == LossClass::Congestion {
                         congested = congested.max(Some(sent.at));
@@ -372,7 +396,7 @@ impl RateController for Lastmile {
         self.losses.on_feedback(self.flow.now(), self.rate, rtt, may_test);
         if self.losses.is_link() {
             // The link lost packets at that rate, and not for it.
-            self.ceiling = NO_CEILING;
+            self.ceiling = Past::NEVER;
         }
         if let Some(sent_at) = congested {
             if late {
@@ -400,7 +424,7 @@ impl RateController for Lastmile {
             Signal::Route { why } => {
                 self.losses.on_route_change();
                 (self.marks, self.beside) = (Marks::new(), Beside::default());
-                self.ceiling = NO_CEILING;
+                self.ceiling = Past::NEVER;
                 let is_silent = matches!(self.phase, Phase::Silent { .. });
                 if why == RouteChange::LessCapacity && !is_silent {
                     // The queue is the old path's: let it drain before a base delay is taken.

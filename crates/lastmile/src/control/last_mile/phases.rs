@@ -8,6 +8,11 @@ const GAIN: f64 = 0.25;
 const DERIVATIVE_GAIN: f64 = 0.75;
 /// Bounds on the logarithm of a change of the rate.
 const CHANGE: (f64, f64) = (-0.15, 0.08);
+/// A queue drains that is longer than so many times the delay to keep and so many seconds, or will be at the next feedback by a rise of so many.
+const TOO_LONG: (f64, f64) = (2.0, 0.012);
+const RISES_S: f64 = 0.01;
+/// A queue of at most that part of the delay to keep and so many seconds is empty.
+const EMPTY: (f64, f64) = (0.35, 0.001);
 /// Upwards the gain goes by a control time of at most so long, in seconds.
 const PULL_S: f64 = 0.12;
 /// More than so many times what arrives was an overshoot, where marks come.
@@ -120,7 +125,7 @@ impl Phase {
 }
 
 fn too_long(seen: &Seen) -> f64 {
-    2.0 * seen.target + 0.012
+    TOO_LONG.0 * seen.target + TOO_LONG.1
 }
 
 impl Lastmile {
@@ -217,7 +222,8 @@ impl Lastmile {
     fn keep(&mut self, seen: &Seen) {
         let Seen { now, dt, queue, rise, law_queue, law_rise, target, base_time, .. } = *seen;
         let is_too_long = |queue: f64| queue > too_long(seen);
-        if (is_too_long(queue) || rise > 0.01 && is_too_long(queue + rise)) && now - self.last_cut > base_time
+        if (is_too_long(queue) || rise > RISES_S && is_too_long(queue + rise))
+            && now - self.last_cut > base_time
         {
             return self.begin_drain(seen, seen.fast.min(1.1 * self.rate));
         }
@@ -232,7 +238,7 @@ impl Lastmile {
             return self.set((self.rate + packets * dt / t).min(most));
         }
         let most = self.most(now);
-        if law_queue < 0.35 * target + 0.001 {
+        if law_queue < EMPTY.0 * target + EMPTY.1 {
             let is_quiet = now - self.last_cut > 2.0 * t && now - self.scale_cut > 1.0;
             self.empty_since = self.empty_since.min(now);
             if self.is_at_most() {
@@ -264,8 +270,8 @@ impl Lastmile {
 
     /// The most that losses which went with the rate leave to it.
     fn most(&self, now: f64) -> f64 {
-        let (ceiling, age) = (self.ceiling.0, (now - self.ceiling.1) / CEILING_S);
-        if age < 1.0 { ceiling * (1.0 + 0.5 * age * age) } else { f64::INFINITY }
+        let age = self.ceiling.age(now) / CEILING_S;
+        if age < 1.0 { self.ceiling.rate * (1.0 + 0.5 * age * age) } else { f64::INFINITY }
     }
 
     fn dip(&mut self, seen: &Seen, until: f64) {

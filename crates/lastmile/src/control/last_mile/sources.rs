@@ -46,7 +46,7 @@ impl Lastmile {
             Phase::Drain(_) => true,
             _ => false,
         };
-        let waits = self.backlog / self.rate.max(1.0) - FRAME_S;
+        let waits = self.seconds_of(self.backlog) - FRAME_S;
         // A queue of padding alone: the sources passed without one.
         let rate = self.rate.max(self.proved.min(self.encoder));
         let wanted = rate * (1.0 - (waits / BACKLOG_S).clamp(0.0, MOST_LESS));
