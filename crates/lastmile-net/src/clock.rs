@@ -6,9 +6,6 @@
 use nix::libc;
 use std::fmt;
 
-/// Nanoseconds from 1900-01-01, NTP's epoch, to 1970-01-01, Unix's (RFC 5905, figure 4).
-pub const NTP_TO_UNIX_NS: u64 = 2_208_988_800 * 1_000_000_000;
-
 /// A difference below this is taken for sampling noise even if the samples claim to be better.
 const SMALLEST_STEP_NS: u64 = 1_000;
 /// Attempts to sample both clocks without being descheduled in between.
@@ -36,19 +33,6 @@ pub fn now() -> u64 {
 /// CLOCK_REALTIME, in nanoseconds since 1970-01-01 UTC.
 pub fn wall_now() -> u64 {
     read(libc::CLOCK_REALTIME)
-}
-
-/// Nanoseconds since 1970 as a 64-bit NTP timestamp, 32.32 fixed point seconds since 1900 (RFC 5905, section 6),
-/// rounded to nearest. The seconds wrap in 2036, as the format prescribes.
-///
-/// ```
-/// use lastmile_net::clock::unix_to_ntp;
-/// assert_eq!(unix_to_ntp(0), 2_208_988_800 << 32);
-/// assert_eq!(unix_to_ntp(500_000_000) as u32, 1 << 31);
-/// ```
-pub fn unix_to_ntp(unix_ns: u64) -> u64 {
-    let since_1900 = u128::from(unix_ns) + u128::from(NTP_TO_UNIX_NS);
-    (((since_1900 << 32) + 500_000_000) / 1_000_000_000) as u64
 }
 
 /// The two clocks read at one moment.
@@ -193,11 +177,6 @@ impl WallClock {
     pub fn to_wall(&self, mono_ns: u64) -> u64 {
         (mono_ns as i64).saturating_add(self.offset).max(0) as u64
     }
-
-    /// Greatest error of the conversion, in nanoseconds: half the time between the samples of the two clocks.
-    pub fn uncertainty(&self) -> u64 {
-        self.error / 2
-    }
 }
 
 #[cfg(test)]
@@ -218,7 +197,7 @@ mod tests {
                 panic!("saw {step} on a quiet machine");
             }
             let mono = wall.to_mono(stamp);
-            assert!(mono <= now() + wall.uncertainty() + 1_000);
+            assert!(mono <= now() + wall.error / 2 + 1_000);
             assert!(wall.to_wall(mono).abs_diff(stamp) <= 1);
         }
         assert_eq!(wall.take_step(), None);
@@ -263,14 +242,7 @@ mod tests {
         let mut wall = WallClock::from_sample(sample(1, i64::MAX / 2, 1));
         wall.update(sample(2, -1, u64::MAX));
         for stamp in [0, 1, u64::MAX / 2, u64::MAX] {
-            let _ = (wall.to_mono(stamp), wall.to_wall(stamp), unix_to_ntp(stamp));
+            let _ = (wall.to_mono(stamp), wall.to_wall(stamp));
         }
-    }
-
-    #[test]
-    fn ntp_of_a_known_date() {
-        // 2020-01-01T00:00:00Z is 3 786 825 600 s of NTP time.
-        assert_eq!(unix_to_ntp(1_577_836_800_000_000_000), 3_786_825_600 << 32);
-        assert_eq!(unix_to_ntp(999_999_999) & 0xffff_ffff, 4_294_967_292);
     }
 }

@@ -15,6 +15,50 @@ pub const SPIN_NS: u64 = 60_000;
 /// The scheduler slice that [`short_slice`] is usually asked for: the shortest that Linux grants.
 pub const SLICE_NS: u64 = 100_000;
 
+/// Real-time priority of measuring threads: enough to precede all ordinary work.
+pub const PRIORITY: i32 = 10;
+
+/// Keeps the calling thread as exact in time as it can be, until dropped.
+#[derive(Debug)]
+#[must_use = "a real-time priority ends when this is dropped"]
+pub struct Pace(Option<RealTime>);
+
+impl Pace {
+    /// At that real-time priority.
+    ///
+    /// # Errors
+    /// As of [`RealTime::fifo`].
+    pub fn realtime(priority: i32) -> io::Result<Pace> {
+        let _ = exact_timers();
+        Ok(Pace(Some(RealTime::fifo(priority)?)))
+    }
+
+    /// Without real-time priority: best effort, since kernels without custom slices keep their own.
+    pub fn ordinary() -> Pace {
+        let _ = exact_timers();
+        let _ = short_slice(SLICE_NS);
+        Pace(None)
+    }
+
+    /// At the priority of measuring threads if that is asked for.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub fn new(realtime: bool) -> io::Result<Pace> {
+        if realtime { Pace::realtime(PRIORITY) } else { Ok(Pace::ordinary()) }
+    }
+
+    /// True at real-time priority.
+    pub fn is_realtime(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Time before a deadline at which the thread may spin, in nanoseconds.
+    pub fn spin_ns(&self) -> u64 {
+        if self.is_realtime() { SPIN_NS } else { 0 }
+    }
+}
+
 /// Keeps the calling thread at real-time priority until dropped.
 ///
 /// Not `Send`: priority belongs to the thread that asked for it.
@@ -146,12 +190,6 @@ pub fn lock_memory() -> io::Result<()> {
     // SAFETY: no pointers; changes no memory's content.
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) })?;
     Ok(())
-}
-
-/// Undoes [`lock_memory`].
-pub fn unlock_memory() {
-    // SAFETY: no pointers; changes no memory's content.
-    unsafe { libc::munlockall() };
 }
 
 /// Lets the calling thread's sleeps end within 1 ns of the time asked for, instead of the usual 50 us within which
@@ -292,7 +330,8 @@ mod tests {
             Ok(()) => {
                 let kept = vec![1u8; 32 << 20];
                 assert!(kept.iter().all(|b| *b == 1), "memory beyond the old limit can be had");
-                unlock_memory();
+                // SAFETY: no pointers; changes no memory's content.
+                unsafe { libc::munlockall() };
             }
             Err(e) => assert_eq!(e.kind(), io::ErrorKind::PermissionDenied),
         }

@@ -9,7 +9,7 @@ pub use findings::{Finding, Verdict};
 pub use interface::InterfaceFacts;
 
 use crate::clock::{WallClock, now};
-use crate::sched::{self, Lateness, RealTime, SLICE_NS, SPIN_NS};
+use crate::sched::{self, Lateness, PRIORITY, RealTime, SLICE_NS, SPIN_NS};
 use crate::sys::{check, read_number};
 use crate::udp::{Outgoing, RecvBatch, SocketEvent, UdpConfig, UdpSocket, wait_readable};
 use nix::libc;
@@ -20,8 +20,6 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Priority that is tried; the same that the program uses.
-const PRIORITY: i32 = 10;
 const SLEEPS: usize = 200;
 const SLEEP_NS: u64 = 1_000_000;
 /// Packets of the stamp trial.

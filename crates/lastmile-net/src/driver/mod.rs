@@ -20,9 +20,9 @@ use lastmile::time::{Epoch, Span, Time};
 use nix::sys::eventfd::EventFd;
 
 use crate::clock::{WallClock, now as monotonic};
-use crate::sched::{self, RealTime};
+use crate::sched::Pace;
 use crate::udp::{PathFault, RecvBatch, SocketEvent, UdpSocket, wait_readable};
-use sender::{Departed, PRIORITY, Sender};
+use sender::{Departed, Sender};
 
 /// Configuration of a driver: its deadlines and its time zero.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,7 +55,7 @@ pub struct Driver {
     started: u64,
     wall: WallClock,
     sender: Sender,
-    realtime: Option<RealTime>,
+    _pace: Pace,
     /// Packets whose departure the node waits for. Each is answered once, by the first of these: its stamp, a
     /// failure, the end of the wait for its stamp.
     awaited: BTreeSet<u64>,
@@ -77,21 +77,13 @@ impl Driver {
         let sockets = Arc::new(sockets);
         let started = config.started.unwrap_or_else(monotonic);
         let sender = Sender::start(Arc::clone(&sockets), started, config.realtime)?;
-        let _ = sched::exact_timers();
-        let realtime = match config.realtime {
-            true => Some(RealTime::fifo(PRIORITY)?),
-            false => {
-                // Best effort: kernels without custom slices keep their own.
-                let _ = sched::short_slice(sched::SLICE_NS);
-                None
-            }
-        };
+        let _pace = Pace::new(config.realtime)?;
         Ok(Driver {
             sockets,
             started,
             wall: WallClock::new(),
             sender,
-            realtime,
+            _pace,
             awaited: BTreeSet::new(),
             unstamped: VecDeque::new(),
             due: false,
@@ -119,11 +111,6 @@ impl Driver {
     /// The monotonic time at which the run started, in nanoseconds.
     pub fn started(&self) -> u64 {
         self.started
-    }
-
-    /// True if this thread has real-time priority.
-    pub fn is_realtime(&self) -> bool {
-        self.realtime.is_some()
     }
 
     /// A handle that ends [`run`](Driver::run)'s wait at once, for a thread that sets `stop`.

@@ -15,11 +15,8 @@ use lastmile::time::Time;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::clock::now as monotonic;
-use crate::sched::{self, RealTime};
+use crate::sched::{self, Pace};
 use crate::udp::{BATCH, Outgoing, SendError, UdpSocket};
-
-/// Real-time priority of measuring threads: enough to precede all ordinary work.
-pub(super) const PRIORITY: i32 = 10;
 
 /// The fate of a packet in user space.
 #[derive(Clone, Copy, Debug)]
@@ -179,25 +176,14 @@ impl Sender {
         let thread = {
             let outbox = Arc::clone(&outbox);
             std::thread::Builder::new().name("lastmile-send".into()).spawn(move || {
-                let _ = sched::exact_timers();
-                let priority = match realtime {
-                    true => RealTime::fifo(PRIORITY).map(Some),
-                    false => {
-                        let _ = sched::short_slice(sched::SLICE_NS);
-                        Ok(None)
-                    }
-                };
-                let spin = if matches!(priority, Ok(Some(_))) { sched::SPIN_NS } else { 0 };
-                let (guard, error) = match priority {
-                    Ok(guard) => (guard, None),
+                let (pace, error) = match Pace::new(realtime) {
+                    Ok(pace) => (Some(pace), None),
                     Err(error) => (None, Some(error)),
                 };
-                let failed = error.is_some();
                 let _ = granted.send(error);
-                if !failed {
-                    outbox.meet_times(spin);
+                if let Some(pace) = pace {
+                    outbox.meet_times(pace.spin_ns());
                 }
-                drop(guard);
             })?
         };
         match asked.recv() {

@@ -34,7 +34,7 @@ use super::ip;
 use super::roles::is_timed;
 use super::tun::Tun;
 use crate::clock::now as monotonic;
-use crate::sched::{self, RealTime, SPIN_NS};
+use crate::sched::Pace;
 use crate::udp::wait_readable;
 
 /// Priority of the pump: above the measuring threads, whose packets it carries.
@@ -229,12 +229,8 @@ impl Pump {
     /// # Errors
     /// The engine or a device failed.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<bool, PumpError> {
-        let _ = sched::exact_timers();
-        let realtime = RealTime::fifo(PRIORITY).ok();
-        if realtime.is_none() {
-            let _ = sched::short_slice(sched::SLICE_NS);
-        }
-        let spin = if realtime.is_some() { SPIN_NS } else { 0 };
+        let pace = Pace::realtime(PRIORITY).unwrap_or_else(|_| Pace::ordinary());
+        let spin = pace.spin_ns();
         let began = monotonic();
         if self.ports.is_empty() {
             // Nobody else goes by this clock: the start of this thread makes nothing late.
@@ -257,7 +253,7 @@ impl Pump {
             }
         }
         self.core = (thread_time() - used) as f64 / (monotonic() - began).max(1) as f64;
-        Ok(realtime.is_some())
+        Ok(pace.is_realtime())
     }
 
     /// Lets the engine do all that is due by the clock, each moment by itself; false if there is more.

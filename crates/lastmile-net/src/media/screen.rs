@@ -45,20 +45,13 @@ pub(super) struct Comparing {
 
 impl Comparing {
     pub(super) fn new(reference: Reference, frame_rate: f64, seen: SharedSeen) -> Comparing {
-        Comparing::begin(Screen {
-            reference,
-            frame_rate,
-            seen,
-            stood: None,
-            second: VecDeque::new(),
-            lowest: None,
-        })
-    }
-
-    fn begin(screen: Screen) -> Comparing {
-        let (pictures, shown) = sync_channel(MAX_WAITING);
-        let thread =
-            std::thread::Builder::new().name("lastmile-quality".into()).spawn(move || screen.compare(&shown));
+        let (seen_too, (pictures, shown)) = (seen.clone(), sync_channel(MAX_WAITING));
+        let screen =
+            Screen { reference, frame_rate, seen, stood: None, second: VecDeque::new(), lowest: None };
+        let thread = std::thread::Builder::new().name("lastmile-quality".into());
+        let thread = thread.spawn(move || screen.compare(&shown)).map_err(|error| {
+            seen_too.lock().reference_error.get_or_insert(error.into());
+        });
         Comparing { pictures: Some(pictures), thread: thread.ok() }
     }
 
@@ -73,9 +66,8 @@ impl Comparing {
     pub(super) fn finish(&mut self) {
         self.pictures = None;
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(Some(screen))) => {
-                *self =
-                    Comparing::begin(Screen { stood: None, second: VecDeque::new(), lowest: None, ..screen });
+            Some(Ok(Some(Screen { reference, frame_rate, seen, .. }))) => {
+                *self = Comparing::new(reference, frame_rate, seen);
             }
             // It ended with an error, which it told.
             Some(Ok(None)) | None => {}

@@ -141,13 +141,6 @@ impl StreamPlan {
         StreamPlan::uneven(offsets, size)
     }
 
-    /// The same with this ECN codepoint on all packets.
-    #[must_use]
-    pub fn with_ecn(mut self, ecn: Ecn) -> StreamPlan {
-        self.packets.iter_mut().for_each(|packet| packet.ecn = ecn);
-        self
-    }
-
     /// The rate at which it is to leave, x(t): its bytes behind the first packet over its duration; `None` where all leave at once.
     ///
     /// ```

@@ -41,7 +41,6 @@ fn close(record: &StreamRecord) -> Span {
 /// let batches = Batches::of(&record);
 /// assert_eq!(batches.largest(), 3);
 /// assert_eq!((batches.ends_with(1), batches.ends_with(2), batches.ends_with(3)), (false, true, true));
-/// assert!(!batches.gap_usable(1));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batches {
@@ -69,12 +68,6 @@ impl Batches {
     /// True if packet `i` is the last of its batch, so that its stamp may bound a gap.
     pub fn ends_with(&self, i: usize) -> bool {
         self.last.get(i).copied().unwrap_or(false)
-    }
-
-    /// True if the gap before packet `i` is one between batches of one packet each.
-    pub fn gap_usable(&self, i: usize) -> bool {
-        let alone = |k: usize| self.ends_with(k) && (k == 0 || self.ends_with(k - 1));
-        i > 0 && alone(i) && alone(i - 1)
     }
 
     /// Packets in the largest batch; 1 where there are none.
@@ -170,7 +163,7 @@ mod tests {
         let arrivals: Vec<Option<u64>> = offsets.iter().map(|o| Some(o + 5_000)).collect();
         let batches = Batches::of(&record(Pattern::Train, &offsets, &offsets, &arrivals));
         assert_eq!(batches.largest(), 1);
-        assert!((1..10).all(|i| batches.gap_usable(i)));
+        assert!((0..10).all(|i| batches.ends_with(i)));
         assert_eq!(Batches::of(&record(Pattern::Train, &[], &[], &[])).largest(), 0);
     }
 }

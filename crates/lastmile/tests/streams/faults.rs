@@ -19,7 +19,7 @@ fn streamed(
     let sender = coding(config, &seen, 1.0, Span::from_millis(2));
     let receiver = |ssrc| {
         let config = ReceiverConfig { epoch: EPOCH, video: Some(96), expansion, ..ReceiverConfig::new(ssrc) };
-        Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap()
+        Receiver::new(config).unwrap().with_viewer(Box::new(Viewer(Arc::clone(&seen))))
     };
     let anew = anew.map(|at| (at, receiver(9)));
     let decisions = joined(sender, receiver(8), anew, |way, datagram| {

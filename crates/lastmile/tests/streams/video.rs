@@ -50,7 +50,7 @@ fn coded(config: &SenderConfig, seen: &Shared, factor: f64, took: Span) -> Box<C
 /// A sender of such frames.
 pub(super) fn coding(config: SenderConfig, seen: &Shared, factor: f64, took: Span) -> Sender {
     let source = coded(&config, seen, factor, took);
-    Sender::sourced(config, source).unwrap()
+    Sender::new(config).unwrap().with_source(source)
 }
 
 impl FrameSource for Coded {
@@ -125,7 +125,7 @@ fn played_slowly(
     let seen = Shared::default();
     let sender = coding(config, &seen, factor, took);
     let config = ReceiverConfig { epoch: EPOCH, video: Some(96), nack, ..ReceiverConfig::new(8) };
-    let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
+    let receiver = Receiver::new(config).unwrap().with_viewer(Box::new(Viewer(Arc::clone(&seen))));
     let came = between(path, sender, receiver);
     let viewed = came.decisions.iter().filter_map(|what| match what {
         Decision::FramesViewed { viewed, .. } => Some(*viewed),
@@ -187,7 +187,7 @@ fn a_viewer_that_can_show_nothing_gets_another_key_frame() {
     let sender = coding(config_of(5), &frames, 1.0, TOOK);
     let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
     let viewer = Forgetful { shown: Vec::new(), waits: false, seen: Arc::clone(&seen) };
-    between(&CLEAN, sender, Receiver::viewed(config, Box::new(viewer)).unwrap());
+    between(&CLEAN, sender, Receiver::new(config).unwrap().with_viewer(Box::new(viewer)));
     let seen = seen.lock().unwrap();
     let lost = seen.iter().filter(|shown| !**shown).count();
     // A round trip, and the time until the next frame.
@@ -201,7 +201,7 @@ fn a_source_that_has_no_more_frames_ends_its_stream() {
         let seen = Arc::new(Mutex::new(Seen { most: Some(20), ..Seen::default() }));
         let sender = coding(config, &seen, 1.0, TOOK);
         let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
-        let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
+        let receiver = Receiver::new(config).unwrap().with_viewer(Box::new(Viewer(Arc::clone(&seen))));
         let came = between(&CLEAN, sender, receiver);
         let ended = came.decisions.iter().find_map(|what| match what {
             Decision::MediaEnded { why, sent } => Some((*why, sent.frames)),
@@ -267,7 +267,7 @@ fn padding_that_is_sent_again_is_no_frame() {
     let sender = Sender::controlled(config, Box::new(fills)).unwrap().with_source(source);
     let nack = Some(Span::from_millis(300));
     let config = ReceiverConfig { epoch: EPOCH, video: Some(96), nack, ..ReceiverConfig::new(8) };
-    let receiver = Receiver::viewed(config, Box::new(Viewer(Arc::clone(&seen)))).unwrap();
+    let receiver = Receiver::new(config).unwrap().with_viewer(Box::new(Viewer(Arc::clone(&seen))));
     let came = between(&Path { lose: 20, ..CLEAN }, sender, receiver);
     let viewed = came.decisions.iter().filter_map(|what| match what {
         Decision::FramesViewed { viewed, .. } => Some(*viewed),
@@ -362,7 +362,7 @@ fn a_receiver_without_a_viewer_decides_as_one_with_it() {
         let sender = coding(config_of(3), &seen, 1.0, TOOK);
         let config = ReceiverConfig { epoch: EPOCH, video: Some(96), ..ReceiverConfig::new(8) };
         let receiver = match viewer {
-            true => Receiver::viewed(config, Box::new(Viewer(seen))).unwrap(),
+            true => Receiver::new(config).unwrap().with_viewer(Box::new(Viewer(seen))),
             false => Receiver::new(config).unwrap(),
         };
         between(&Path { lose: 50, ..CLEAN }, sender, receiver).decisions

@@ -137,8 +137,8 @@ pub(crate) fn viewing_receiver(
     viewer: Box<dyn lastmile::endpoint::stream::FrameSink>,
 ) -> anyhow::Result<(Header, AnyEndpoint)> {
     let header = Which::Receiver(Box::new(config.clone())).header(World::Real)?;
-    let receiver = Receiver::viewed(config, viewer).map_err(|error| Exit::Usage.blame(error))?;
-    Ok((header, any(receiver)))
+    let receiver = Receiver::new(config).map_err(|error| Exit::Usage.blame(error))?;
+    Ok((header, any(receiver.with_viewer(viewer))))
 }
 
 /// Rate of the streams in `conformance`: its path has 2 Mbit/s left in both directions.

@@ -252,6 +252,12 @@ impl SenderConfig {
         (1e-3..=1e6).contains(&self.frame_rate) && frame <= (MAX_FRAME_PACKETS * packet) as f64
     }
 
+    /// The rate of IP packets at which each frame is a packet with a byte in it: no stream sends less.
+    pub fn least_rate(&self) -> Rate {
+        let packet = self.source_setting().headers + Bytes(1);
+        Rate::ip((packet.bits() as f64 * self.frame_rate) as u64)
+    }
+
     /// The fixed rate; a controlled sender's is none.
     pub(super) fn fixed(&self) -> Rate {
         match self.rate {

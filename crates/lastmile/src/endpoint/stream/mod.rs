@@ -1,7 +1,7 @@
 //! Streaming: a sender of RTP at a fixed rate, or at a rate controller's, and its receiver, as [`Node`](crate::node::Node)s.
 //!
-//! The sender's frames have a size and no content, unless it is given a source of video ([`Sender::sourced`]), and the packets of each leave evenly over the frame's
-//! time. A receiver can put video together and give it to a viewer ([`Receiver::viewed`]). The
+//! The sender's frames have a size and no content, unless it is given a source of video ([`Sender::with_source`]), and the packets of each leave evenly over the frame's
+//! time. A receiver can put video together and give it to a viewer ([`Receiver::with_viewer`]). The
 //! receiver answers with congestion control feedback (RFC 8888) at its interval, or with its own receive rate and loss event
 //! rate where the sender's packets ask for them (`tfrc(form=receiver)`), and with receiver reports (RFC 3550) each second; the sender reports each second as well. RTP and RTCP share the port (RFC 5761); feedback between two reports
 //! stands alone in its datagram (RFC 5506).

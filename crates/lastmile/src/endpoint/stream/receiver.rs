@@ -67,15 +67,7 @@ impl Receiver {
         Ok(Receiver { config, truth, sources, turned_away, next_tell, random, viewer, out })
     }
 
-    /// A receiver whose video ([`ReceiverConfig::video`]) is given to a viewer.
-    ///
-    /// # Errors
-    /// The receiver that counts losses cannot be made.
-    pub fn viewed(config: ReceiverConfig, viewer: Box<dyn FrameSink>) -> Result<Receiver, ChoiceError> {
-        Ok(Receiver::new(config)?.with_viewer(viewer))
-    }
-
-    /// The same receiver with a viewer of its video.
+    /// The same receiver with a viewer of its video ([`ReceiverConfig::video`]).
     #[must_use]
     pub fn with_viewer(self, viewer: Box<dyn FrameSink>) -> Receiver {
         Receiver { viewer: Some(viewer), ..self }

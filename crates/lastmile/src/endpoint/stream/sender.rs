@@ -120,15 +120,8 @@ impl Sender {
         Sender::with(config, control)
     }
 
-    /// A sender with frames of a source of one's own, made with [`SenderConfig::source_setting`], whichever the configuration names.
-    ///
-    /// # Errors
-    /// The controller that is asked for cannot be had.
-    pub fn sourced(config: SenderConfig, source: Box<dyn FrameSource>) -> Result<Sender, ChoiceError> {
-        Ok(Sender::new(config)?.with_source(source))
-    }
-
-    /// The same sender, before it has sent anything, with frames of that source.
+    /// The same sender, before it has sent anything, with frames of that source, whichever the configuration names; it is made with
+    /// [`SenderConfig::source_setting`].
     #[must_use]
     pub fn with_source(self, source: Box<dyn FrameSource>) -> Sender {
         let frames = Frames::new(source, self.config.start, self.config.full_size());
