@@ -130,9 +130,8 @@ pub fn run(own: Own<'_>) -> ExitCode {
         // Help and the version are asked for, or stand in for a command.
         Err(error) if !shell::exit::is_usage_error(&error) => return shell::say_help(&error),
         Err(error) => {
-            let command = std::env::args_os().nth(1);
-            let command = command.as_deref().and_then(std::ffi::OsStr::to_str);
-            return shell::exit::code(Err(shell::exit::usage(error, &program, command)));
+            let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+            return shell::exit::code(Err(shell::exit::usage(error, &program, words)));
         }
     };
     let done = match cli.command {

@@ -39,6 +39,17 @@ pub fn heading<K: AsRef<str>>(title: &str, facts: &[(K, String)]) -> String {
     format!("<header>\n<h1>{}</h1>\n<dl class=\"facts\">{items}</dl>\n</header>\n", esc(title))
 }
 
+/// Leaves the first so many charts, and gives the notice of the others, if there are any.
+pub fn at_most<T>(charts: &mut Vec<T>, most: usize) -> String {
+    let left_out = charts.len().saturating_sub(most);
+    charts.truncate(most);
+    match left_out {
+        0 => String::new(),
+        1 => "<p class=\"soft\">1 more chart is not drawn.</p>\n".to_owned(),
+        more => format!("<p class=\"soft\">{more} more charts are not drawn.</p>\n"),
+    }
+}
+
 /// Figures in a card, beside one another; nothing without figures.
 pub fn plots(figures: &[String]) -> String {
     let all = figures.concat();

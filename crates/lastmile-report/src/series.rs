@@ -1,13 +1,12 @@
 //! The series of a run (`--series`) as a page: each number of each flow, link and WLAN over time.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::io::{self, BufRead, Read};
 
 use serde_json::{Map, Value};
 
 use crate::chart::{Axis, Chart};
-use crate::html::{esc, page};
+use crate::html::{at_most, esc, page};
 use crate::rows::number;
 
 /// Numbers that are drawn: key, title of the chart, factor.
@@ -141,18 +140,14 @@ impl SeriesResult {
                 figures.push(chart.figure());
             }
         }
-        let left_out = figures.len().saturating_sub(MAX_CHARTS);
-        figures.truncate(MAX_CHARTS);
-        let mut body = format!(
+        let notice = at_most(&mut figures, MAX_CHARTS);
+        let body = format!(
             "<header>\n<h1>{}</h1>\n<dl class=\"facts\"><div><dt>rows</dt><dd>{}</dd></div></dl>\n</header>\n\
-             <div class=\"card\"><div class=\"plots\">\n{}</div></div>\n",
+             <div class=\"card\"><div class=\"plots\">\n{}</div></div>\n{notice}",
             esc(file),
             self.rows,
             figures.concat()
         );
-        if left_out > 0 {
-            let _ = writeln!(body, "<p class=\"soft\">{left_out} more charts are not drawn.</p>");
-        }
         page(file, &body)
     }
 }

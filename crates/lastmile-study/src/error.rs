@@ -36,11 +36,11 @@ impl Error {
         Error::Interrupted("interrupted".to_owned())
     }
 
-    /// The same, said of something.
+    /// The same, said of something; an interruption is nobody's.
     pub(crate) fn of(mut self, what: impl Display) -> Error {
-        let (Error::Input(why) | Error::Machine(why) | Error::NoResult(why) | Error::Interrupted(why)) =
-            &mut self;
-        *why = format!("{what}: {why}");
+        if let Error::Input(why) | Error::Machine(why) | Error::NoResult(why) = &mut self {
+            *why = format!("{what}: {why}");
+        }
         self
     }
 }

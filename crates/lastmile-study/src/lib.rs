@@ -23,10 +23,10 @@ pub mod fleet;
 #[cfg(feature = "lab")]
 mod lab;
 mod media;
+pub mod network_tables;
 pub mod pages;
 pub mod papers;
 pub mod paths;
-pub mod ran;
 pub mod runs;
 pub mod scenarios;
 pub mod sweep;

@@ -20,10 +20,10 @@ const MAX_DOCUMENT: u64 = 64 << 20;
 /// The first block of a capture: draft-ietf-opsawg-pcapng, section 4.1.
 const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Draw any result as one HTML page without network or scripts
+/// Draw a result as one HTML page without network or scripts
 ///
 /// Takes recordings (--record), event files (sim --events), series (sim --series), results of sweeps as JSON lines or CSV,
-/// and the --json output of sim, lab, measure, accuracy, paths, bench-sim, conformance, reproduce and evaluate.
+/// and the --json output of sim, lab, measure, enough, accuracy, paths, bench-sim, conformance, reproduce and evaluate.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A recording, an event file, a series, a sweep's results, or a command's JSON
@@ -68,7 +68,7 @@ fn figures(folder: &Path, page: &str) -> anyhow::Result<()> {
 /// Kinds of files that can be drawn, for error messages.
 #[cfg(feature = "study")]
 const KINDS: &str = "it draws recordings (--record), event files (sim --events), series (sim --series), results of sweeps (JSON lines or CSV), \
-    and the JSON of sim, lab, measure, accuracy, paths, bench-sim, conformance, reproduce and evaluate (--json)";
+    and the JSON of sim, lab, measure, enough, accuracy, paths, bench-sim, conformance, reproduce and evaluate (--json)";
 
 #[cfg(not(feature = "study"))]
 const KINDS: &str = "it draws recordings (--record), event files (sim --events) and series (sim --series); a program with the feature \

@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let mut log = Log::new();
     let mut show = |event: &Event<Decision>| {
         if args.json {
-            return crate::shell::say(&serde_json::to_string(event).unwrap_or_default());
+            return crate::shell::json_line(event);
         }
         let line = match &event.what {
             Decision::SessionOpened { peer } => format!("session from {peer}"),

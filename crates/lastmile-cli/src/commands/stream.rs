@@ -1,6 +1,5 @@
 //! `lastmile stream [SOURCE] HOST`: synthetic or real video to a receiver, at the rate of a controller.
 
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use crate::roles::stream::{self, sending::Sending};
 use crate::shell::ecn::EcnArg;
 use crate::shell::exit::Exit;
 use crate::shell::network::{MEDIA_PORT, SocketArgs, any, random_numbers, resolve_at};
-use crate::shell::options::{seconds, share};
+use crate::shell::options::{self, MAX_TRACE_FILE, read_file, seconds, share};
 use crate::shell::screen::Screen;
 use crate::shell::signals;
 
@@ -44,7 +43,7 @@ const MAX: Rate = Rate::ip(10_000_000);
 #[command(override_usage = "lastmile stream [OPTIONS] [SOURCE] <HOST>")]
 pub(crate) struct Args {
     /// Real video, if it is to be sent: `testsrc`, FILE.y4m or `-`; then host name or address, with or without a port
-    #[arg(value_names = ["SOURCE", "HOST"], num_args = 1..=2, required = true)]
+    #[arg(value_name = "[SOURCE] HOST", num_args = 1..=2, required = true)]
     places: Vec<String>,
     /// UDP port of `receive` on HOST [default: 5004]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
@@ -81,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value = "1200 B")]
     packet_size: Bytes,
     /// Frames per second [default: 30, or those of the file]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = options::frame_rate)]
     frame_rate: Option<f64>,
     /// Size in which real video is sent [default: 640x480, or that of the file]
     #[arg(long, value_name = "WIDTHxHEIGHT", help_heading = "Real video")]
@@ -97,8 +96,8 @@ pub(crate) struct Args {
     /// frames, has its rate first, and ends with them [default of RATE: 80 kbit/s]
     #[arg(long, value_name = "RATE", num_args = 0..=1, require_equals = true, default_missing_value = audio::USUAL)]
     audio: Option<Rate>,
-    /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593) or `trace` [default: `cbr` at a fixed rate, `on-demand`
-    /// under control]
+    /// Source of the frames, with its options: `cbr`, `on-demand`, `codec` (RFC 8593), `trace`, `screen`, `audio-first` or `layers` [default: `cbr` at
+    /// a fixed rate, `on-demand` under control]
     #[arg(long, value_name = "NAME")]
     source: Option<Choice>,
     /// File of frame sizes in bytes, one a line, for --source trace
@@ -135,6 +134,11 @@ const SMALLEST: u64 = 61;
 const SMALLEST_VIDEO: u64 = 150;
 
 impl Args {
+    /// The source of real video, if it is to be sent.
+    fn film(&self) -> Option<&str> {
+        self.places.first().filter(|_| self.places.len() == 2).map(String::as_str)
+    }
+
     /// The fixed rate or the controller; the error names the wrong option.
     fn rate(&self) -> anyhow::Result<SenderRate> {
         if let Some(rate) = self.rate {
@@ -172,7 +176,7 @@ impl Args {
         };
         let cannot =
             |error: anyhow::Error| Exit::Usage.blame(error.context(format!("--trace {}", file.display())));
-        let text = std::fs::read_to_string(file).map_err(|error| cannot(error.into()))?;
+        let text = read_file("--trace", file, MAX_TRACE_FILE)?;
         let sizes = read_sizes(&text).map_err(|error| cannot(error.into()))?;
         let source = self.source.clone().unwrap_or_else(|| Choice::named("trace"));
         Ok(SourceConfig { source: Some(source), sizes, ..SourceConfig::default() })
@@ -181,9 +185,8 @@ impl Args {
     /// The source of real video, if it is to be sent, and the host.
     fn places(&self) -> anyhow::Result<(Option<VideoName>, &str)> {
         let wrong = |text: String| Err(Exit::Usage.blame(anyhow!(text)));
-        if let Some(rate) =
-            self.places.iter().find(|place| self.audio.is_some() && place.parse::<Rate>().is_ok())
-        {
+        let is_rate = |place: &&String| self.audio.is_some() && place.parse::<Rate>().is_ok();
+        if let Some(rate) = self.places.iter().find(is_rate) {
             return wrong(format!(
                 "{rate} is no host: a rate of audio stands behind =, as in --audio={rate}"
             ));
@@ -201,9 +204,17 @@ impl Args {
                         "--packet-size must be {SMALLEST_VIDEO} at least for real video, not {size}"
                     ));
                 }
-                Ok((Some(VideoName::from(source.as_str())), host))
+                let video = VideoName::from(source.as_str());
+                if let VideoName::File(path) = &video {
+                    path.metadata().map_err(|error| Exit::Usage.blame(anyhow!("{source}: {error}")))?;
+                }
+                Ok((Some(video), host))
             }
             [host] => {
+                let is_name = !matches!(VideoName::from(host.as_str()), VideoName::File(_));
+                if is_name || host.ends_with(".y4m") {
+                    return wrong(format!("{host} is a source of real video: name the host behind it"));
+                }
                 let given = [
                     ("--size", self.size.is_some()),
                     ("--sdp", self.sdp.is_some()),
@@ -214,7 +225,7 @@ impl Args {
                 }
                 Ok((None, host))
             }
-            _ => wrong("name a host".to_owned()),
+            _ => wrong("name one source at most, and a host".to_owned()),
         }
     }
 
@@ -229,14 +240,15 @@ impl Args {
                 "--record is not for --audio: a recording has one stream. Record at the receiver".to_owned(),
             );
         }
-        let film = self.places.first().filter(|_| self.places.len() == 2).map(Path::new);
+        let film = self.film().map(Path::new);
         self.live.apart(&[
             ("SOURCE", film.filter(|film| film.is_file())),
             ("--trace", self.trace.as_deref()),
             ("--sdp", self.sdp.as_deref()),
         ])?;
-        if let Some(rate) = self.frame_rate.filter(|rate| !(0.1..=1_000.0).contains(rate)) {
-            return wrong(format!("--frame-rate must be 0.1 to 1000, not {rate}"));
+        if let Some(most) = self.max_bytes.filter(|most| *most < self.packet_size) {
+            let first = self.packet_size;
+            return wrong(format!("--max-bytes must allow the first packet, {first}, not {most}"));
         }
         self.check_size(None)
     }
@@ -270,7 +282,7 @@ fn prepare(args: &Args, video: &VideoName) -> anyhow::Result<Prepared> {
 
 #[cfg(not(feature = "video"))]
 fn prepare(args: &Args, _: &VideoName) -> anyhow::Result<Prepared> {
-    Err(stream::video::refused(&args.places[0]))
+    Err(stream::video::refused(args.film().unwrap_or_default()))
 }
 
 /// Frames in a second: those asked for, else those of the file, else 30.
@@ -315,7 +327,7 @@ fn video_endpoint(
             Ok(std::io::Write::write_all(out, text.as_bytes())?)
         })?;
     }
-    let (error, coding, name) = (source.error(), source.coding(), args.places[0].clone());
+    let (error, coding, name) = (source.error(), source.coding(), args.film().unwrap_or_default().to_owned());
     let (header, endpoint) = stream::video_sender(config, shared, Box::new(source))?;
     let failed = move || error.take().map(|error| Exit::Usage.blame(anyhow!("{name}: {error}")));
     let told = move || {
@@ -358,11 +370,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let key = args.security.of_sender(video.is_some(), args.sdp.is_some())?;
     args.check_size(key.as_ref())?;
     let peer = resolve_at(host, args.port, MEDIA_PORT, args.socket.bind)?;
-    if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
-        return Err(Exit::Usage.blame(anyhow!(
-            "{peer} is a group of hosts: a stream goes to one receiver, whose feedback it follows"
-        )));
-    }
     // A pipe may take its time.
     let video = video.map(|video| prepare(&args, &video)).transpose()?;
     let streams = 1 + usize::from(args.audio.is_some());
@@ -387,6 +394,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         expansion: key.as_ref().map(|key| key.suite().expansion()).unwrap_or_default(),
         ..SenderConfig::new(peer, ssrc, rate)
     };
+    let least = config.least_rate();
+    if let Some(rate) = args.rate.filter(|rate| *rate < least) {
+        let why = format!("a packet of a byte for each of {} frames/s takes more", config.frame_rate);
+        return Err(Exit::Usage.blame(anyhow!("--rate must be {least} at least, not {rate}: {why}")));
+    }
     if !config.is_possible() {
         return Err(Exit::Usage
             .blame(anyhow!("--rate: a frame has too many packets: lower it, or raise --frame-rate")));
@@ -449,7 +461,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     } else if let Some(why) = sending.failed().filter(|_| fault.is_none()) {
         // One line says it.
         let exit = if interrupted { Exit::Interrupted } else { Exit::Peer };
-        written.as_ref().err().iter().for_each(|error| crate::shell::note(&error.to_string()));
+        note_error(&written);
         return Err(exit.blame(anyhow!("{why}")));
     } else {
         crate::shell::say(sending.lines().trim_end());
@@ -458,8 +470,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     }
     words.told.and_then(|told| told()).iter().for_each(|text| crate::shell::note(text));
     if let Some(error) = fault {
+        note_error(&written);
         return Err(error);
     }
     written?;
     Ok(sending.exit(interrupted))
+}
+
+/// Tells of files that could not be written, beside another fault.
+fn note_error(written: &anyhow::Result<()>) {
+    written.as_ref().err().iter().for_each(|error| crate::shell::note(&error.to_string()));
 }

@@ -1,6 +1,5 @@
 //! `lastmile traffic`: packets by a law of arrivals, and the sink that counts them.
 
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ use crate::shell::dscp::dscp;
 use crate::shell::ecn::EcnArg;
 use crate::shell::exit::Exit;
 use crate::shell::network::{SocketArgs, any, random_numbers, random_seed, resolve_at};
-use crate::shell::options::seconds;
+use crate::shell::options::{MAX_TRACE_FILE, read_file, seconds};
 use crate::shell::signals;
 
 /// Generate traffic by a law of arrivals, or count it
@@ -189,30 +188,14 @@ impl SendArgs {
     }
 }
 
-/// Longest file of a trace, in bytes.
-const MAX_TRACE_FILE: u64 = 64_000_000;
-
 fn read_trace(file: &Path, smallest: Bytes) -> anyhow::Result<Trace> {
-    use std::io::Read;
+    let text = read_file("--trace", file, MAX_TRACE_FILE)?;
     let cannot = |why: String| Exit::Usage.blame(anyhow!("--trace {}: {why}", file.display()));
-    let mut text = String::new();
-    let opened = std::fs::File::open(file).map_err(|error| cannot(error.to_string()))?;
-    let read = opened.take(MAX_TRACE_FILE + 1).read_to_string(&mut text);
-    if read.map_err(|error| cannot(error.to_string()))? as u64 > MAX_TRACE_FILE {
-        return Err(cannot(format!("longer than {}", Bytes(MAX_TRACE_FILE))));
-    }
     Trace::read(&text, smallest).map_err(cannot)
 }
 
 fn send(args: &SendArgs) -> anyhow::Result<Option<Exit>> {
     let peer = resolve_at(&args.host, args.port, PORT, args.socket.bind)?;
-    if peer.ip().is_multicast() || peer.ip() == Ipv4Addr::BROADCAST {
-        return Err(Exit::Usage
-            .blame(anyhow!("{peer} is a group of hosts: traffic goes to one sink, which answers it")));
-    }
-    if peer.ip().is_unspecified() {
-        return Err(Exit::Usage.blame(anyhow!("{peer} is the address of no host")));
-    }
     let smallest = SourceConfig::smallest(peer);
     if !(smallest.0..=9_000).contains(&args.packet_size.0) {
         return Err(Exit::Usage
@@ -381,7 +364,7 @@ fn sink(args: &SinkArgs) -> anyhow::Result<Option<Exit>> {
     let mut show = |event: &Event<SinkEvent>| {
         left.set(left.get() || matches!(event.what, SinkEvent::SourceLeft { .. }));
         if args.json {
-            return crate::shell::say(&serde_json::to_string(event).unwrap_or_default());
+            return crate::shell::json_line(event);
         }
         match &event.what {
             SinkEvent::SourceFound { peer } => log.event(&format!("traffic from {peer}")),

@@ -154,18 +154,19 @@ impl Live {
             let done = written.and_then(|()| out.flush());
             done.map_err(|error| incomplete(file, &error.into()))
         });
-        let done = match (recorded, written) {
-            (Err(one), Err(other)) => Err(anyhow!("{one}; {other}")),
-            (recorded, written) => recorded.and(written),
-        };
         #[cfg(not(feature = "pages"))]
-        drop(section);
+        let paged = {
+            drop(section);
+            Ok(())
+        };
         #[cfg(feature = "pages")]
-        let done = done.and(page.map_or(Ok(()), |(file, mut run)| {
+        let paged = page.map_or(Ok(()), |(file, mut run)| {
             run.section = section.map(|section| section()).unwrap_or_default();
             let page = crate::files::page::of_run(&run);
             crate::shell::replace::replace(&file, |out| Ok(out.write_all(page.as_bytes())?))
-        }));
-        Ok(done.map_err(|error| Exit::Machine.blame(error)))
+        });
+        let errors = [recorded, written, paged].into_iter().filter_map(Result::err);
+        let errors = errors.reduce(|one, other| anyhow!("{one}; {other}"));
+        Ok(errors.map_or(Ok(()), |error| Err(Exit::Machine.blame(error))))
     }
 }

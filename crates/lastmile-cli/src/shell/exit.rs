@@ -90,9 +90,12 @@ pub(crate) fn is_usage_error(error: &clap::Error) -> bool {
     !shown.contains(&error.kind())
 }
 
-/// The error in the arguments, in one line: clap's message, its tips and the help to ask for. `command` is the word after the
-/// program's name.
-pub(crate) fn usage(mut error: clap::Error, program: &clap::Command, command: Option<&str>) -> anyhow::Error {
+/// The error in the arguments, in one line: clap's message, its tips and the help to ask for. `words` stand behind the program's name.
+pub(crate) fn usage<W: AsRef<str>>(
+    mut error: clap::Error,
+    program: &clap::Command,
+    words: impl IntoIterator<Item = W>,
+) -> anyhow::Error {
     use clap::error::ContextKind;
     error.remove(ContextKind::Usage);
     // The advice to pass a misspelt option as a value.
@@ -103,8 +106,12 @@ pub(crate) fn usage(mut error: clap::Error, program: &clap::Command, command: Op
     let in_line = |paragraph: &str| paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
     let parts: Vec<String> =
         said.split("\n\n").map(|part| in_line(part).trim_start_matches("tip: ").to_owned()).collect();
-    let known = command.filter(|name| program.find_subcommand(name).is_some());
-    let help = known.map_or_else(|| "lastmile".to_owned(), |name| format!("lastmile {name}"));
+    let (mut command, mut help) = (program, "lastmile".to_owned());
+    for word in words {
+        let Some(found) = command.find_subcommand(word.as_ref()) else { break };
+        help = format!("{help} {}", found.get_name());
+        command = found;
+    }
     Exit::Usage.blame(anyhow::anyhow!("{}; see {help} --help", parts.join("; ")))
 }
 
@@ -161,7 +168,7 @@ mod tests {
         let said = |line: &str| {
             let error = crate::Cli::try_parse_from(line.split(' ')).err().expect(line);
             assert!(is_usage_error(&error), "{line}");
-            one_line(&usage(error, &crate::program(), line.split(' ').nth(1)))
+            one_line(&usage(error, &crate::program(), line.split(' ').skip(1)))
         };
         for (line, parts) in [
             ("lastmile measure", &["<HOST>", "see lastmile measure --help"][..]),
@@ -177,6 +184,7 @@ mod tests {
             ("lastmile measure h --max-bytes", &["--max-bytes", "a value is required"]),
             ("lastmile mesure h", &["'mesure'", "'measure'", "see lastmile --help"]),
             ("lastmile enough 1M h -v", &["unexpected argument '-v' found; see lastmile enough --help"]),
+            ("lastmile traffic send h --sed 1", &["'--sed'", "see lastmile traffic send --help"]),
             ("lastmile measure h i", &["'i'", "see lastmile measure --help"]),
             ("lastmile replay f --trains 2", &["--streams", "see lastmile replay --help"]),
         ] {

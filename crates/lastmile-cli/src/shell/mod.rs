@@ -22,6 +22,6 @@ pub(crate) use note::{WIDTH, is_looked_at, look, note};
 #[cfg(feature = "study")]
 pub(crate) use say::Standard;
 pub(crate) use say::{
-    Log, PrintArgs, end_unsaid, json, log, log_event, say, say_help, say_in_lines, say_text, time_of_day,
-    try_say,
+    Log, PrintArgs, end_unsaid, json, json_line, log, log_event, say, say_help, say_in_lines, say_text,
+    time_of_day, try_say,
 };

@@ -112,7 +112,8 @@ pub(crate) fn read_secret(path: &Path) -> anyhow::Result<Vec<u8>> {
         (false, true) => Some("change"),
         (true, true) => Some("read and change"),
     };
-    if let Some(may) = may {
+    // A pipe or a device has no key that stays.
+    if let Some(may) = may.filter(|_| path.is_file()) {
         crate::shell::note(&format!("others on this machine may {may} the key in {name}: chmod 600 {name}"));
     }
     Ok(bytes)
@@ -159,7 +160,7 @@ pub(crate) fn resolve(host: &str, port: u16, bind: Option<IpAddr>) -> anyhow::Re
     found.into_iter().find(fits).ok_or_else(|| unknown("it has no address of the family asked for".into()))
 }
 
-/// The same with a port of `--port`, which stands for one in the name.
+/// The same of a host that is sent to, with a port of `--port`, which stands for one in the name.
 pub(crate) fn resolve_at(
     host: &str,
     port: Option<u16>,
@@ -167,6 +168,13 @@ pub(crate) fn resolve_at(
     bind: Option<IpAddr>,
 ) -> anyhow::Result<SocketAddr> {
     let address = resolve(host, port.unwrap_or(default), bind)?;
+    if address.ip().is_multicast() || address.ip() == Ipv4Addr::BROADCAST {
+        let why = format!("{address} is a group of hosts: packets go to one host, which answers them");
+        return Err(Exit::Usage.blame(anyhow!(why)));
+    }
+    if address.ip().is_unspecified() {
+        return Err(Exit::Usage.blame(anyhow!("{address} is the address of no host")));
+    }
     match port.filter(|port| *port != address.port()) {
         Some(port) => Err(Exit::Usage
             .blame(anyhow!("{host} names port {} and --port {port}: leave out one of them", address.port()))),

@@ -1,5 +1,9 @@
 //! Methods on the command line: a name with its options, and three options that have flags of their own.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use anyhow::anyhow;
 use lastmile::estimate::{ALL, AllConfig, Conditions, Estimator, Method, build};
 use lastmile::options::{self, Choice, ChoiceError, Entry};
@@ -133,6 +137,26 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     let Share(share) = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
     if (0.0..=1.0).contains(&share) { Ok(share) } else { Err("it must be 0 to 1, or 0% to 100%".to_owned()) }
+}
+
+/// Frames in a second.
+pub(crate) fn frame_rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    if (0.1..=1_000.0).contains(&rate) { Ok(rate) } else { Err("it must be 0.1 to 1000".to_owned()) }
+}
+
+/// Longest file of a trace, in bytes.
+pub(crate) const MAX_TRACE_FILE: u64 = 64_000_000;
+
+/// The text of a file of so many bytes at most that an option names, which is to blame.
+pub(crate) fn read_file(option: &str, file: &Path, most: u64) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let opened = File::open(file).and_then(|opened| opened.take(most + 1).read_to_end(&mut bytes));
+    let cannot = |why: String| Exit::Usage.blame(anyhow!("{option} {}: {why}", file.display()));
+    match opened.map_err(|error| cannot(error.to_string()))? as u64 > most {
+        true => Err(cannot(format!("longer than {}", Bytes(most)))),
+        false => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+    }
 }
 
 /// Uncertainty that kernels add to the resolution of their stamps.

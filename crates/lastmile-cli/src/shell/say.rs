@@ -103,6 +103,16 @@ pub(crate) fn say(line: &str) {
     let _ = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush());
 }
 
+/// Prints a line of JSON about an event, for programs. They get all of them: [`Log`]'s limit is for people's files.
+pub(crate) fn json_line(event: &impl serde::Serialize) {
+    match serde_json::to_string(event) {
+        Ok(line) => say(&line),
+        Err(error) => {
+            super::note::note(&format!("an event has no JSON ({error}): this is a defect of lastmile"))
+        }
+    }
+}
+
 /// Prints a sentence in lines of 80 columns.
 pub(crate) fn say_in_lines(text: &str) {
     say(wrapped(text, WIDTH).trim_end());

@@ -480,6 +480,9 @@ fn what_cannot_be_streamed_is_refused() {
         (&["--start", "11 Mbit/s"], &["--start", "10 Mbit/s"]),
         (&["--rate", "1 Mbit/s", "--control", "tfrc"], &["--rate", "--control"]),
         (&["--rate", "100 Gbit/s", "--frame-rate", "1"], &["--rate", "packets"]),
+        (&["--rate", "0M"], &["--rate", "9.84 kbit/s", "0 bit/s"]),
+        (&["--rate", "9 kbit/s"], &["--rate", "9.84 kbit/s", "30 frames/s"]),
+        (&["--max-bytes", "1199B"], &["--max-bytes", "1200 B"]),
         (&["--packet-size", "20B"], &["--packet-size", "61"]),
         (&["--frame-rate", "0"], &["--frame-rate"]),
         (&["--seconds", "0"], &["--seconds"]),
@@ -497,7 +500,12 @@ fn what_cannot_be_streamed_is_refused() {
     lastmile(&["receive", "--bind", "192.0.2.77"]).is_error(USAGE, &["192.0.2.77"]);
     for group in ["224.0.0.1", "255.255.255.255", "ff02::1"] {
         stream(group, &[]).is_error(USAGE, &[group, "a group of hosts"]);
+        lastmile(&["measure", group]).is_error(USAGE, &[group, "a group of hosts"]);
     }
+    for source in ["testsrc", "-", "film.y4m"] {
+        lastmile(&["stream", source]).is_error(USAGE, &[source, "name the host"]);
+    }
+    lastmile(&["stream", "no.y4m", "127.0.0.1"]).is_error(USAGE, &["no.y4m", "No such file"]);
     let listed = lastmile(&["controllers"]).stdout;
     assert!(listed.contains("wrapper") && lastmile(&["controllers", "probe"]).stdout.contains("tfrc+probe"));
     assert!(listed.contains("tfrc-wireless") && listed.contains("tfrc+spike"), "{listed}");

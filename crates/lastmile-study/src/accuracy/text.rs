@@ -93,6 +93,7 @@ pub fn text(rows: &[Row]) -> Text {
     }
     text.say(
         "Rates and truths at the IP layer, medians; the window's truth is stated for packets of the probe's size.\n\
+         window: the median error and its 90th percentile against that truth.\n\
          coverage: intervals that hold the truth of the probe's own window; next 10 s: those of the next 10 s that hold theirs.\n\
          floor: the median error, against the same truth, of an observer of all other packets in the probe's own window.",
     );

@@ -250,12 +250,14 @@ impl Plan {
             true => String::new(),
             false => format!("; {}", self.variants.join(", ")),
         };
-        text.say(format!(
-            "{} runs of each, seeds {} to {}: means with their 95 % intervals{variants}",
-            self.runs,
-            self.first,
-            self.first + self.runs - 1
-        ));
+        text.say(match self.runs {
+            1 => format!("1 run of each, seed {}: no intervals{variants}", self.first),
+            runs => format!(
+                "{runs} runs of each, seeds {} to {}: means with their 95 % intervals{variants}",
+                self.first,
+                self.first + runs - 1
+            ),
+        });
         for found in found {
             let from = match found.from_s {
                 0.0 => String::new(),

@@ -72,6 +72,9 @@ pub struct Request {
     pub first_seed: Option<u64>,
 }
 
+/// The usual one-way delay beyond which a packet is too late to be played.
+pub const PLAYOUT: Span = Span::from_millis(400);
+
 impl Default for Request {
     /// All controllers over the RFCs' test cases.
     fn default() -> Request {
@@ -84,7 +87,7 @@ impl Default for Request {
             queue: None,
             loss: None,
             jitter: false,
-            playout: Span::from_millis(400),
+            playout: PLAYOUT,
             from: Span::ZERO,
             runs: None,
             first_seed: None,

@@ -11,7 +11,7 @@ use lastmile::units::{Bytes, Rate};
 use serde_json::{Map, Value};
 
 use lastmile_report::chart::{Axis, Chart};
-use lastmile_report::html::{esc, page};
+use lastmile_report::html::{at_most, esc, page};
 
 /// Charts on one page; with more, nobody looks at any.
 const MAX_CHARTS: usize = 60;
@@ -188,8 +188,8 @@ impl SweepResult {
             let own = self.charts(series, key, values);
             charts.extend(own.into_iter().map(|chart| (series.as_str(), chart)));
         }
-        let left_out = charts.len().saturating_sub(MAX_CHARTS);
-        for (series, chart) in charts.into_iter().take(MAX_CHARTS) {
+        let notice = at_most(&mut charts, MAX_CHARTS);
+        for (series, chart) in charts {
             if before != series {
                 body += if before.is_empty() { "" } else { "</div></div>\n" };
                 let _ = writeln!(body, "<h2>{}</h2>\n<div class=\"card\"><div class=\"plots\">", esc(series));
@@ -198,10 +198,7 @@ impl SweepResult {
             body += &chart;
         }
         body += if before.is_empty() { "" } else { "</div></div>\n" };
-        if left_out > 0 {
-            let _ = writeln!(body, "<p class=\"soft\">{left_out} more charts are not drawn.</p>");
-        }
-        page(file, &body)
+        page(file, &(body + &notice))
     }
 
     /// The parameters in the order of what they are: axis, curves, charts. The axis is a quantity if there is one; curves have colours.

@@ -12,7 +12,7 @@ use lastmile::options::Choice;
 use lastmile::time::Span;
 use lastmile_net::program::Program;
 use lastmile_study::evaluate::league::{self, League};
-use lastmile_study::evaluate::{Comparison, Evaluation, Guest, Request, heat_map, page};
+use lastmile_study::evaluate::{Comparison, Evaluation, Guest, PLAYOUT, Request, heat_map, page};
 use serde_json::Value;
 
 use crate::shell::exit::Exit;
@@ -70,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long)]
     jitter: bool,
     /// One-way delay beyond which a packet is too late to be played
-    #[arg(long, value_name = "TIME", default_value = "400 ms")]
+    #[arg(long, value_name = "TIME", default_value_t = PLAYOUT)]
     playout: Span,
     /// Count numbers from that time of each run on
     #[arg(long, value_name = "TIME", default_value = "0 s")]
@@ -111,7 +111,7 @@ impl Asked {
                 (args.queue.is_some(), "--queue"),
                 (args.loss.is_some(), "--loss"),
                 (args.jitter, "--jitter"),
-                (args.playout != Span::from_millis(400), "--playout"),
+                (args.playout != PLAYOUT, "--playout"),
                 (args.from != Span::ZERO, "--from"),
             ];
             if let Some((_, option)) = others.iter().find(|(given, _)| *given) {
@@ -136,7 +136,9 @@ impl Asked {
         }
         if args.suite.is_none() && args.scenario.is_empty() {
             return Err(Exit::Usage
-                .blame(anyhow!("name what to run: --scenario FILE, or rmcat for the RFCs' test cases")));
+                .blame(anyhow!(
+                "name what to run: --scenario FILE, rmcat for the RFCs' test cases, or league for all suites of paths"
+            )));
         }
         let evaluation = Evaluation::new(&Request {
             scenarios: args.scenario.clone(),

@@ -13,7 +13,7 @@ mod sim;
 mod sweep;
 
 use lastmile_sim::monitor::accounting::NetworkOutcome;
-use lastmile_study::ran::tables;
+use lastmile_study::network_tables::tables;
 
 use crate::roles::Shown;
 use crate::shell::exit::Exit;

@@ -73,7 +73,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if finished > 0 && !matches!(fleet, Fleet::Merged(_)) {
         crate::shell::say(&format!("{finished} of {runs} runs were finished before"));
     }
-    if !pool.install(|| written.run(&audience))? {
+    let run = pool.install(|| written.run(&audience));
+    if let (Err(lastmile_study::Error::Interrupted(_)), Some(file)) = (&run, kept) {
+        crate::shell::note(&format!(
+            "{}.part has the finished runs: the same command goes on",
+            file.display()
+        ));
+    }
+    if !run? {
         return args.shard.done();
     }
     match args.shard.output() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use lastmile_report::chart::{Axis, Chart};
-use lastmile_report::html::esc;
+use lastmile_report::html::{at_most, esc};
 use lastmile_sim::runs::event_file::{Happening, Record};
 
 /// Intervals of time that are counted apart; with more, two become one.
@@ -105,16 +105,12 @@ impl Network {
             let columns = [("sent again", "c2", counts)];
             figures.push(self.columns(&format!("{flow}: segments sent again"), "segments", &columns, None));
         }
-        let left_out = figures.len().saturating_sub(MAX_CHARTS);
-        figures.truncate(MAX_CHARTS);
+        let notice = at_most(&mut figures, MAX_CHARTS);
         if !figures.is_empty() {
             let _ =
                 writeln!(body, "<div class=\"card\"><div class=\"plots\">\n{}</div></div>", figures.concat());
         }
-        if left_out > 0 {
-            let _ = writeln!(body, "<p class=\"soft\">{left_out} more charts are not drawn.</p>");
-        }
-        body + &self.losses() + &self.planned()
+        body + &notice + &self.losses() + &self.planned()
     }
 
     fn columns(

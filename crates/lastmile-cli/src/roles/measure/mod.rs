@@ -38,9 +38,9 @@ pub(crate) mod monitor;
 #[cfg(feature = "pages")]
 mod plots;
 pub(crate) mod result;
-pub(crate) mod seen;
 #[cfg(feature = "pages")]
-mod summary;
+mod section;
+pub(crate) mod seen;
 
 use lastmile_report::text::Text;
 use result::{exit, table};
@@ -158,7 +158,7 @@ impl Role for Measuring {
 
     #[cfg(feature = "pages")]
     fn results(&self, run: &Run) -> String {
-        summary::section(run)
+        section::section(run)
     }
 
     #[cfg(feature = "pages")]

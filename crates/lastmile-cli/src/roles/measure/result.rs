@@ -1,4 +1,4 @@
-//! Results as a table.
+//! Results as a table of text, and the exit code that they deserve.
 
 use lastmile::endpoint::measure::{IntervalRow, Row, TruthRow};
 use lastmile::estimate::{Answer, Quantity, TruthKind, TruthOver, Value};

@@ -66,6 +66,8 @@ pub(crate) struct Receiving {
     under_way: Vec<UnderWay>,
     /// Sources that left, the first [`MAX_ROWS`].
     left: Vec<(SocketAddr, u32, Left, Received, Option<Viewed>)>,
+    /// Those after them.
+    more: u64,
 }
 
 impl Receiving {
@@ -108,25 +110,26 @@ impl Receiving {
             Some(Decision::SourceLeft { peer, ssrc, why, received }) => {
                 let viewed = self.source(*peer, *ssrc).viewed.map(|(_, viewed)| viewed);
                 self.under_way.retain(|one| one.source != (*peer, *ssrc));
-                if self.left.len() < MAX_ROWS {
-                    self.left.push((*peer, *ssrc, *why, *received, viewed));
+                match self.left.len() < MAX_ROWS {
+                    true => self.left.push((*peer, *ssrc, *why, *received, viewed)),
+                    false => self.more += u64::from(*why != Left::Moved),
                 }
             }
             _ => {}
         }
     }
 
-    /// The event as a line of JSON, one on frames with their rate and quality.
-    pub(crate) fn json(&self, event: &Event) -> serde_json::Result<String> {
+    /// Prints the event as a line of JSON, one on frames with their rate and quality.
+    pub(crate) fn json_line(&self, event: &Event) {
         let Some(Decision::FramesViewed { peer, ssrc, .. }) = event.what.of() else {
-            return serde_json::to_string(event);
+            return crate::shell::json_line(event);
         };
-        let mut value = serde_json::to_value(event)?;
+        let mut value = serde_json::to_value(event).unwrap_or_default();
         let source = self.under_way.iter().find(|one| one.source == (*peer, *ssrc));
         let seen = self.quality.as_ref().map(|quality| quality()).unwrap_or_default();
         value["frame_rate"] = source.and_then(|source| source.frame_rate).into();
         (value["psnr_db"], value["ssim"]) = (seen.psnr.into(), seen.ssim.into());
-        serde_json::to_string(&value)
+        crate::shell::json_line(&value);
     }
 
     /// The state of the sources that are under way, in lines for a screen.
@@ -160,9 +163,9 @@ impl Receiving {
         )
     }
 
-    /// Sources that have left, at most [`MAX_ROWS`], without those that go on from another address.
-    pub(crate) fn streams(&self) -> usize {
-        self.left.iter().filter(|(.., why, _, _)| *why != Left::Moved).count()
+    /// True once a source has left, and does not go on from another address.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.left.iter().any(|(.., why, _, _)| *why != Left::Moved)
     }
 
     /// True once a stream has ended. One that its sender ended may have others of that host beside it, such as audio, which end with it.
@@ -215,6 +218,11 @@ impl Receiving {
                 let told = self.frames(viewed, last == Some(place));
                 text.say(format!("  video: {} frames shown; {told}", viewed.frames));
             }
+        }
+        match self.more {
+            0 => {}
+            1 => text.say("and 1 more stream"),
+            more => text.say(format!("and {more} more streams")),
         }
         text
     }

@@ -2,7 +2,6 @@
 //! (`docs/league.md`).
 
 use lastmile::observe::stats::quantile_of_sorted;
-use lastmile::time::Span;
 use lastmile_report::Mean;
 use lastmile_report::table::{Cell, Chart, Table};
 use lastmile_sim::scenario::Override;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 use super::cases::{Contender, Tested, contenders};
 use super::document::{Evaluated, Plan};
 use super::variants::Variants;
-use super::{Comparison, Entry, Evaluation, Guest};
+use super::{Comparison, Entry, Evaluation, Guest, PLAYOUT};
 use crate::audience::Audience;
 use crate::error::{Error, Result};
 use crate::fleet::Fleet;
@@ -106,7 +105,7 @@ impl League {
             contenders: contenders.iter().map(ToString::to_string).collect(),
             sources: contenders.iter().map(Contender::source).collect(),
             variants: Vec::new(),
-            playout: Span::from_millis(400),
+            playout: PLAYOUT,
         };
         Ok(League { evaluation: Evaluation { entries, contenders, plan, left_out: Vec::new() }, cases })
     }
@@ -119,8 +118,15 @@ impl League {
         let Some(found) = self.evaluation.evaluated(fleet, audience)? else { return Ok(None) };
         let plan = &self.evaluation.plan;
         let mut text = lastmile_report::text::Text::default();
+        let runs = self.evaluation.entries.iter().map(|entry| entry.runs);
+        let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
+        let runs = match (least, most) {
+            (_, 1) => "1 run of each: no intervals".to_owned(),
+            (least, most) if least == most => format!("{most} runs of each: means with their 95 % intervals"),
+            _ => format!("{least} to {most} runs of each: means with their 95 % intervals"),
+        };
         text.say(format!(
-            "seeds {} on; rivals are held against {}; docs/league.md has the rules",
+            "{runs}; seeds {} on; the rate is of what is possible; rivals are held against {}; docs/league.md has the rules",
             plan.first, plan.contenders[0]
         ));
         let mut rows = Vec::new();
@@ -183,7 +189,7 @@ impl Beside {
 const COLUMNS: [&str; 10] = [
     "case",
     "controller",
-    "rate",
+    "rate %",
     "frame P95 ms",
     "loss %",
     "regret %",

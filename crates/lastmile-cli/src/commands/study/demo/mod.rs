@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use lastmile::time::Span;
 use lastmile_net::lab::LabError;
+use lastmile_net::lab::lateness::LabLateness;
 use lastmile_net::lab::run::{LabConfig, LabRun, LabRunError, run as run_lab};
 use lastmile_net::recording::{Reader, World};
 use lastmile_net::sched;
@@ -130,6 +131,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.html.as_deref().map_or(Ok(()), replace::check)?;
     let recording = args.html.as_ref().map(|page| page.with_extension("jsonl"));
     replace::apart(&[("--html", args.html.as_deref()), ("its recording", recording.as_deref())])?;
+    // An empty one is of a demo that was interrupted.
+    let holds_something =
+        |file: &&PathBuf| file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
+    if let Some(other) = recording.as_ref().filter(holds_something).filter(|file| Reader::open(file).is_err())
+    {
+        let why = format!("{} is no recording, and that of the demo would replace it", other.display());
+        return Err(Exit::Usage.blame(anyhow!("--html: {why}: name another page")));
+    }
     signals::stop();
     say_in_lines(
         "Hosts (network namespaces) on this machine, joined by a simulated network that carries real packets in real time. \
@@ -159,6 +168,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         replace(page, |file| Ok(file.write_all(html::page("Demo", &body).as_bytes())?))
             .map_err(|error| Exit::Machine.blame(error))?;
         say(&format!("All of it as a page: {}", page.display()));
+        if let Some(file) = recording.filter(|_| in_lab) {
+            say(&format!("The recording of the first measurement: {}", file.display()));
+        }
     }
     if demo.refused > 0 {
         let runs =
@@ -207,9 +219,7 @@ fn in_lab<T>(
             }
             Err(error) => return Err(LabFailure::Other(super::lab::blame(error))),
         };
-        if signals::stopped() {
-            return Err(LabFailure::Other(Exit::Interrupted.blame(anyhow!("interrupted"))));
-        }
+        goes_on()?;
         tried += 1;
         match &run.lateness.refused {
             Some(why) if tried < tries => say_in_lines(&format!("Refused, and tried again: {why}.")),
@@ -218,11 +228,49 @@ fn in_lab<T>(
     }
 }
 
+/// An error once a signal came.
+fn goes_on() -> anyhow::Result<()> {
+    match signals::stopped() {
+        true => Err(Exit::Interrupted.blame(anyhow!("interrupted"))),
+        false => Ok(()),
+    }
+}
+
+/// Runs the scenario in the simulator.
+fn in_simulator(scenario: &Scenario, seed: u64, make: &Makers, hooks: Hooks) -> anyhow::Result<Found> {
+    let hooks = Hooks { progress: Some(Box::new(|_| signals::goes_on())), ..hooks };
+    let run = simulate(scenario, seed, make, hooks).map_err(scenarios::blame)?;
+    goes_on()?;
+    Ok(run.found)
+}
+
 impl Demo {
-    /// Says why there is no lab, once.
-    fn without_lab(&mut self, why: String) {
-        say_in_lines(&format!("There can be no lab here: {why}. All that follows is in the simulator."));
-        self.no_lab = Some(why);
+    /// The result of a run in the lab; nothing where there can be none, which is said once.
+    fn where_possible<T>(
+        &mut self,
+        run: impl FnOnce(&mut Demo) -> Result<T, LabFailure>,
+    ) -> anyhow::Result<Option<T>> {
+        if self.no_lab.is_some() {
+            return Ok(None);
+        }
+        match run(self) {
+            Ok(done) => Ok(Some(done)),
+            Err(LabFailure::Impossible(why)) => {
+                say_in_lines(&format!(
+                    "There can be no lab here: {why}. All that follows is in the simulator."
+                ));
+                self.no_lab = Some(why);
+                Ok(None)
+            }
+            Err(LabFailure::Other(error)) => Err(error),
+        }
+    }
+
+    /// Says how late a run was. True if its numbers may be believed.
+    fn is_on_time(&mut self, lateness: &LabLateness) -> bool {
+        super::lab::say_lateness(lateness);
+        self.refused += usize::from(lateness.refused.is_some());
+        lateness.refused.is_none()
     }
 
     fn measure(&mut self, measurement: &Measurement, recording: Option<&Path>) -> anyhow::Result<()> {
@@ -230,20 +278,14 @@ impl Demo {
         let title = measurement.title;
         say_in_lines(title);
         self.said += &format!("{title}\n");
-        if self.no_lab.is_none() {
-            match self.measure_in_lab(&scenario, recording) {
-                Ok(()) => {}
-                Err(LabFailure::Impossible(why)) => self.without_lab(why),
-                Err(LabFailure::Other(error)) => return Err(error),
-            }
-        }
+        self.where_possible(|demo| demo.measure_in_lab(&scenario, recording))?;
         if self.no_lab.is_some() || !measurement.in_cell {
             let words = "In the simulator, in virtual time:";
             say(words);
             self.said += &format!("{words}\n");
             let make = Makers::registered(Span::ZERO, self.seed);
-            let run = simulate(&scenario, self.seed, &make, Hooks::default()).map_err(scenarios::blame)?;
-            self.say_answer(&scenario, &run.found);
+            let found = in_simulator(&scenario, self.seed, &make, Hooks::default())?;
+            self.say_answer(&scenario, &found);
         }
         say("");
         self.said += "\n";
@@ -267,8 +309,7 @@ impl Demo {
         if run.lateness.refused.is_none() {
             self.say_answer(scenario, &run.found);
         }
-        super::lab::say_lateness(&run.lateness);
-        self.refused += usize::from(run.lateness.refused.is_some());
+        self.is_on_time(&run.lateness);
         if let Some(why) = &run.lateness.refused {
             self.said += &format!("refused: {why}\n");
         }
@@ -297,29 +338,19 @@ impl Demo {
             say_in_lines(&format!(
                 "Video under {control} to the phone, through a burst of losses and a hand-off:"
             ));
-            let begin = || Ok(((), Makers::registered(KERNEL_NOISE, self.seed), Hooks::default()));
-            let ran = match self.no_lab {
-                Some(_) => Err(None),
-                None => {
-                    match in_lab((&scenario, self.seed), (VIDEO_TRIES, sched::may_be_realtime()), begin) {
-                        Ok(((), run)) => Ok(run),
-                        Err(LabFailure::Impossible(why)) => Err(Some(why)),
-                        Err(LabFailure::Other(error)) => return Err(error),
+            let seed = self.seed;
+            let begin = || Ok(((), Makers::registered(KERNEL_NOISE, seed), Hooks::default()));
+            let real = (VIDEO_TRIES, sched::may_be_realtime());
+            match self.where_possible(|_| in_lab((&scenario, seed), real, begin))? {
+                Some(((), run)) => {
+                    if self.is_on_time(&run.lateness) {
+                        self.say_answer(&scenario, &run.found);
                     }
                 }
-            };
-            match ran {
-                Ok(run) => {
-                    self.say_answer(&scenario, &run.found);
-                    super::lab::say_lateness(&run.lateness);
-                    self.refused += usize::from(run.lateness.refused.is_some());
-                }
-                Err(why) => {
-                    why.into_iter().for_each(|why| self.without_lab(why));
-                    let make = Makers::registered(Span::ZERO, self.seed);
-                    let run =
-                        simulate(&scenario, self.seed, &make, Hooks::default()).map_err(scenarios::blame)?;
-                    self.say_answer(&scenario, &run.found);
+                None => {
+                    let make = Makers::registered(Span::ZERO, seed);
+                    let found = in_simulator(&scenario, seed, &make, Hooks::default())?;
+                    self.say_answer(&scenario, &found);
                 }
             }
             say("");

@@ -1,6 +1,5 @@
 //! Real video over the demo's cell, under one controller after the other, with a line each other second, and its part of the page.
 
-use std::ops::ControlFlow;
 use std::sync::mpsc::channel;
 
 use anyhow::anyhow;
@@ -10,14 +9,13 @@ use lastmile_net::sched;
 use lastmile_report::html::{esc, plots};
 use lastmile_report::rows;
 use lastmile_sim::roles::Makers;
-use lastmile_sim::runs::{Hooks, simulate};
+use lastmile_sim::runs::Hooks;
 use lastmile_sim::scenario::Scenario;
 
-use super::{CONTROLLERS, Demo, LabFailure, VIDEO_TRIES, cell, in_lab};
+use super::{CONTROLLERS, Demo, LabFailure, VIDEO_TRIES, cell, in_lab, in_simulator};
 use crate::roles::film::{self, Filmed, Filming, Moment, Second};
-use crate::shell::exit::Exit;
 use crate::shell::options::KERNEL_NOISE;
-use crate::shell::{say, say_in_lines, scenarios, signals};
+use crate::shell::{say, say_in_lines};
 
 /// Moments of the cell that charts mark: seconds of the run, and names.
 const MOMENTS: &[Moment] =
@@ -49,19 +47,14 @@ impl Demo {
                     format!("Under {control}; behind the bar {} then: Mbit/s, frames/s, SSIM:", before.name)
                 }
             });
-            let take = match self.no_lab {
-                Some(_) => simulated(&scenario, self.seed, control, before)?,
-                None => match in_real_time(&scenario, self.seed, control, before) {
-                    Ok(take) => take,
-                    Err(LabFailure::Impossible(why)) => {
-                        self.without_lab(why);
-                        simulated(&scenario, self.seed, control, before)?
-                    }
-                    Err(LabFailure::Other(error)) => return Err(error),
-                },
+            let seed = self.seed;
+            let take = match self.where_possible(|_| in_real_time(&scenario, seed, control, before))? {
+                Some(take) => take,
+                None => simulated(&scenario, seed, control, before)?,
             };
-            take.lateness.iter().for_each(crate::commands::study::lab::say_lateness);
-            self.refused += usize::from(take.lateness.as_ref().is_some_and(|late| late.refused.is_some()));
+            take.lateness.iter().for_each(|lateness| {
+                self.is_on_time(lateness);
+            });
             takes.push(take);
         }
         say("");
@@ -153,15 +146,9 @@ fn in_real_time(
 }
 
 fn simulated(scenario: &Scenario, seed: u64, control: &str, before: Option<&Filmed>) -> anyhow::Result<Take> {
-    let (collected, make, mut hooks) = begin((control, seed), false, before);
-    let progress = |_| if signals::stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    hooks.progress = Some(Box::new(progress));
-    let run = simulate(scenario, seed, &make, hooks).map_err(scenarios::blame)?;
-    // Its viewer compares to the end, and its engine tells no more.
-    drop(run);
-    if signals::stopped() {
-        return Err(Exit::Interrupted.blame(anyhow!("interrupted")));
-    }
+    let (collected, make, hooks) = begin((control, seed), false, before);
+    // Its engine is dropped and tells no more; its viewer compares to the end.
+    in_simulator(scenario, seed, &make, hooks)?;
     Ok(Take { filmed: ended(collected)?, lateness: None })
 }
 

@@ -42,10 +42,10 @@ const ROUND: [Column; 14] = [
     ("schema", |_| lastmile::SCHEMA.to_string()),
     ("round", |seen| seen.told.number.to_string()),
     ("missed", |seen| seen.told.missed.to_string()),
-    ("host", |seen| seen.told.host.to_owned()),
+    ("host", |seen| seen.told.asked.host.to_owned()),
     ("local", |seen| text(seen.told.round.as_ref().and_then(|round| round.local))),
     ("peer", |seen| text(seen.told.round.as_ref().map(|round| round.peer))),
-    ("method", |seen| seen.told.method.to_owned()),
+    ("method", |seen| seen.told.asked.method.to_owned()),
     ("direction", |seen| seen.direction.to_string()),
     ("exit_code", |seen| seen.verdict.exit_code().to_string()),
     ("code", |seen| text(seen.verdict.code.as_ref())),
@@ -177,7 +177,7 @@ pub(super) fn check(path: &Path) -> anyhow::Result<()> {
 
 /// Appends a round, in one write, so that several programs may share the file.
 pub(super) fn append(path: &Path, told: &Told<'_>) -> anyhow::Result<()> {
-    let rows = told.directions.iter().map(|direction| line(&Seen::new(told, *direction).cells()));
+    let rows = told.asked.directions.iter().map(|direction| line(&Seen::new(told, *direction).cells()));
     let rows = rows.collect::<anyhow::Result<Vec<_>>>()?.concat();
     open(path)?.write_all(&rows).with_context(|| format!("cannot write {}", path.display()))
 }

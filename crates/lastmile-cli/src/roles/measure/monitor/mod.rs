@@ -198,9 +198,7 @@ struct Told<'a> {
     time: String,
     number: u64,
     missed: u32,
-    host: &'a str,
-    method: &'a str,
-    directions: &'a [Direction],
+    asked: Asked<'a>,
     /// Nothing where no session could begin.
     round: Option<Round>,
     verdict: Verdict,
@@ -209,8 +207,8 @@ struct Told<'a> {
 impl Told<'_> {
     fn line(&self) -> Value {
         let mut all = match &self.round {
-            Some(round) => round.document(&self.time, self.host),
-            None => empty(&self.time, self.host),
+            Some(round) => round.document(&self.time, self.asked.host),
+            None => empty(&self.time, self.asked.host),
         };
         all.insert("round".into(), json!(self.number));
         all.insert("missed".into(), json!(self.missed));
@@ -281,18 +279,8 @@ fn round<'a>(
     began: Instant,
     measure: &mut impl FnMut(Option<Bytes>) -> anyhow::Result<Round>,
 ) -> anyhow::Result<Told<'a>> {
-    let Asked { host, method, directions } = asked;
     let time = time_of_day();
-    let told = |round, verdict| Told {
-        time: time.clone(),
-        number,
-        missed,
-        host,
-        method,
-        directions,
-        round,
-        verdict,
-    };
+    let told = |round, verdict| Told { time: time.clone(), number, missed, asked, round, verdict };
     let allowed = match budget.as_mut().map(|budget| budget.allows(began.elapsed())).transpose() {
         Ok(allowed) => allowed,
         Err(over) => {

@@ -53,7 +53,10 @@ impl Sending {
                 )
             }
             _ if !heard => {
-                let key = if self.srtp.is_some() { "it has another key of SRTP, " } else { "" };
+                let key = match self.srtp {
+                    Some(_) => "it has another key of SRTP, ",
+                    None => "it takes SRTP alone (the line that `receive` prints has the key), ",
+                };
                 format!(
                     "{peer} does not answer: no receiver runs there, {key}or something on the way drops the packets or the answers"
                 )

@@ -1,4 +1,4 @@
-//! The table of results.
+//! The section of a page: the results as a table.
 
 use lastmile::endpoint::Event;
 use lastmile::endpoint::measure::{Cost, Decision};
