@@ -39,6 +39,8 @@ use crate::udp::wait_readable;
 
 /// Priority of the pump: above the measuring threads, whose packets it carries.
 const PRIORITY: i32 = 20;
+/// Least sleep of a pump that was awake for too long.
+const REST_NS: u64 = 300_000;
 /// A wait that ends sooner than this may have found a packet that had come before it began.
 const AT_ONCE_NS: u64 = 10_000;
 /// Packets that are read from one device before it is the turn of the others and of the engine: a host that sends
@@ -373,15 +375,16 @@ impl Pump {
         };
         let due = due.min(now + 20_000_000);
         let alert = now < self.last_own + ALERT_NS;
-        let spin = match self.budget.left(now) {
-            Left::Spare if alert && spin > 0 => u64::MAX,
-            Left::Debt => 0,
-            _ => spin,
+        let until = match self.budget.left(now) {
+            Left::Spare if alert && spin > 0 => 0,
+            // Even where events are closer together than a sleep is long: the kernel's pause would be a hundred times as long.
+            Left::Debt => due.max(now + REST_NS),
+            _ => due.saturating_sub(spin),
         };
-        if due > now.saturating_add(spin) {
+        if until > now {
             let fds: Vec<_> = self.ports.iter().map(|p| p.tun.as_fd()).collect();
             let before = queued.read();
-            let readable = wait_readable(&fds, Some(due - spin))?.contains(&true);
+            let readable = wait_readable(&fds, Some(until))?.contains(&true);
             let woken = monotonic();
             self.budget.slept(woken - now);
             // The wait ended with the packet or with the time, but for the scheduler's delay of this thread.
@@ -393,7 +396,7 @@ impl Pump {
                 self.ports.iter_mut().for_each(|port| port.unseen.empty(empty));
             }
             // A signal ends the wait with nothing to read, and before its time.
-            if readable || woken < due - spin {
+            if readable || woken < until {
                 return Ok(());
             }
         }
