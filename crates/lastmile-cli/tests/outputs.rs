@@ -247,7 +247,7 @@ fn every_result_has_its_page() {
         "recordings",
         "event files",
         "sweeps",
-        "sim, lab, measure, accuracy, paths, bench-sim, conformance, reproduce and evaluate",
+        "sim, lab, measure, enough, accuracy, paths, bench-sim, conformance, reproduce and evaluate",
     ];
     let refused = |name: &str, content: &str, why: &str| {
         let file = scratch.file(name, content);
