@@ -154,3 +154,12 @@ fn a_lab_without_privilege() {
     }
     ended.is_error(MACHINE, &["the lab needs", "run as root"]);
 }
+
+/// The demo's recording stands beside its page.
+#[test]
+fn a_demo_replaces_no_file_that_is_not_its_recording() {
+    let scratch = Scratch::new("demo-recording");
+    let (page, other) = (scratch.path("keep.html"), scratch.file("keep.jsonl", "{\"seed\":1}\n"));
+    lastmile(&["demo", "--html", &page]).is_error(USAGE, &["keep.jsonl is no recording", "another page"]);
+    assert_eq!(std::fs::read_to_string(other).unwrap(), "{\"seed\":1}\n");
+}

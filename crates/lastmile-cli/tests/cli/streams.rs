@@ -288,7 +288,8 @@ fn who_does_not_answer_is_named() {
     assert!(ended.after < Duration::from_secs(6), "{ended:?}");
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
-    stream(&address, &["--seconds", "1"]).is_error(PEER, &[&address, "does not answer"]);
+    stream(&address, &["--seconds", "1"])
+        .is_error(PEER, &[&address, "does not answer", "it takes SRTP alone"]);
     stream("no-such-host.invalid", &[]).is_error(PEER, &["unknown host"]);
     let ended = stream(&port, &["--json"]);
     assert_eq!(

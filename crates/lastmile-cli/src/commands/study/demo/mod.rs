@@ -134,8 +134,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     // An empty one is of a demo that was interrupted.
     let holds_something =
         |file: &&PathBuf| file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0);
-    if let Some(other) = recording.as_ref().filter(holds_something).filter(|file| Reader::open(file).is_err())
-    {
+    // Files of events can be read too, and have no header.
+    let is_recording =
+        |file: &&PathBuf| Reader::open(file).is_ok_and(|recording| recording.header().is_some());
+    if let Some(other) = recording.as_ref().filter(holds_something).filter(|file| !is_recording(file)) {
         let why = format!("{} is no recording, and that of the demo would replace it", other.display());
         return Err(Exit::Usage.blame(anyhow!("--html: {why}: name another page")));
     }
