@@ -74,6 +74,16 @@ fn evaluated(scratch: &Scratch, options: &[&str]) -> crate::common::Ended {
 }
 
 #[test]
+fn a_heat_map_is_no_other_image_than_svg() {
+    let scratch = Scratch::new("evaluate-map");
+    let (png, svg) = (scratch.path("map.png"), scratch.path("map.svg"));
+    let ended = evaluated(&scratch, &["--heat-map", &png]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains(&format!("it is an SVG: name it {svg}")), "{ended:?}");
+    assert!(!std::path::Path::new(&png).exists());
+}
+
+#[test]
 fn a_small_evaluation_has_the_numbers_that_are_known_by_hand() {
     let scratch = Scratch::new("evaluate");
     let [page, csv, map] = ["page.html", "numbers.csv", "map.svg"].map(|name| scratch.path(name));

@@ -195,6 +195,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let asked = Asked::of(&args)?;
     args.experiment.shown.check(args.shard.output())?;
     [&args.csv, &args.heat_map].into_iter().flatten().try_for_each(|file| replace::check(file))?;
+    let image = |file: &&PathBuf| file.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("svg"));
+    if let Some(file) = args.heat_map.as_ref().filter(image) {
+        let (given, svg) = (file.display(), file.with_extension("svg"));
+        return Err(Exit::Usage.blame(anyhow!("--heat-map {given}: it is an SVG: name it {}", svg.display())));
+    }
     let (fleet, pool) = (args.shard.fleet()?, args.experiment.threads.pool()?);
     let Some(compared) = pool.install(|| asked.run(&fleet))? else {
         return args.shard.done();
