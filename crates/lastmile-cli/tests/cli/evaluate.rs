@@ -77,9 +77,7 @@ fn evaluated(scratch: &Scratch, options: &[&str]) -> crate::common::Ended {
 fn a_heat_map_is_no_other_image_than_svg() {
     let scratch = Scratch::new("evaluate-map");
     let (png, svg) = (scratch.path("map.png"), scratch.path("map.svg"));
-    let ended = evaluated(&scratch, &["--heat-map", &png]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.stderr.contains(&format!("it is an SVG: name it {svg}")), "{ended:?}");
+    evaluated(&scratch, &["--heat-map", &png]).is_error(USAGE, &["the heat map is an SVG", &svg]);
     assert!(!std::path::Path::new(&png).exists());
 }
 

@@ -195,10 +195,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let asked = Asked::of(&args)?;
     args.experiment.shown.check(args.shard.output())?;
     [&args.csv, &args.heat_map].into_iter().flatten().try_for_each(|file| replace::check(file))?;
-    let image = |file: &&PathBuf| file.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("svg"));
-    if let Some(file) = args.heat_map.as_ref().filter(image) {
-        let (given, svg) = (file.display(), file.with_extension("svg"));
-        return Err(Exit::Usage.blame(anyhow!("--heat-map {given}: it is an SVG: name it {}", svg.display())));
+    let is_other =
+        |file: &&PathBuf| file.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("svg"));
+    if let Some(file) = args.heat_map.as_ref().filter(is_other) {
+        let svg = file.with_extension("svg");
+        let why = format!("the heat map is an SVG: name it {}", svg.display());
+        return Err(Exit::Usage.blame(anyhow!("--heat-map {}: {why}", file.display())));
     }
     let (fleet, pool) = (args.shard.fleet()?, args.experiment.threads.pool()?);
     let Some(compared) = pool.install(|| asked.run(&fleet))? else {
