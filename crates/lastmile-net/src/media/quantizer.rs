@@ -1,7 +1,7 @@
 //! The quantizer of each picture, so that pictures have the sizes that a rate wants: H.264's, from 0 to 51, where larger ones are coarser.
 //!
-//! It goes by small steps: behind coarse pictures a finer one costs more than others of its quantizer, and large steps would swing. A new rate moves
-//! it at once. A key frame has a quantizer of its own; pictures behind one begin at it, since they could add no detail to it at once.
+//! It goes by small steps: behind coarse pictures a finer one costs more than others of its quantizer, and large steps would swing. Only pictures
+//! far below the rate make the next one finer by as much as fills it. A new rate moves it at once. A key frame has a quantizer of its own; pictures behind one begin at it, since they could add no detail to it at once.
 
 /// Quantizers: below the least nobody sees a difference.
 const LEAST: f64 = 8.0;
@@ -16,13 +16,12 @@ const HALVES_KEY: f64 = 4.0;
 const KEY_FRAME: f64 = 5.0;
 /// One that is smaller than this share of that may be finer, by a step.
 const FINER: f64 = 0.7;
-/// Steps for a picture that is twice the mean, and the most from one picture to the next: less finer than coarser, since a queue costs
-/// more than detail that comes later.
+/// Steps for a picture that is twice the mean, and the most from one picture to the next.
 const GAIN: f64 = 1.0;
-const STEPS: (f64, f64) = (-1.0, 3.0);
-/// Far below the mean, as behind a coarse key frame, detail is added sooner.
-const FAR: f64 = -0.75;
-const FAR_STEPS: f64 = -3.0;
+const STEPS: (f64, f64) = (-6.0, 3.0);
+/// So far from the mean, as behind a coarse key frame, as many steps as fill the rate: one that is not filled is taken for a path that carries
+/// no more. Pictures that vary by as much alone would come out too large.
+const FAR: f64 = -0.5;
 /// Excess is made good over so many pictures, and is so many means at most.
 const OVER: f64 = 20.0;
 const MOST_OWED: f64 = 5.0;
@@ -72,8 +71,8 @@ impl Quantizer {
         self.began = true;
         self.owes(bytes);
         let excess = (bytes as f64 - self.mean + self.owed / OVER) / self.mean;
-        let steps = if excess < FAR { FAR_STEPS } else { (GAIN * excess).clamp(STEPS.0, STEPS.1) };
-        self.next = (self.next + steps).clamp(LEAST, MOST);
+        let steps = if excess < FAR { DOUBLES * (1.0 + excess).max(0.0).log2() } else { GAIN * excess };
+        self.next = (self.next + steps.clamp(STEPS.0, STEPS.1)).clamp(LEAST, MOST);
     }
 
     /// A key frame has that size. False if it is too large: another quantizer may help.
@@ -121,11 +120,19 @@ mod tests {
         assert_eq!(quantizer.picture(), 39);
         quantizer.set_mean(1_000.0);
         assert_eq!(quantizer.picture(), 36);
-        // 100 means are 3 steps, and none is.
+        // 100 means are 3 steps, the most, and nothing is 6 back.
         quantizer.coded(100_000);
         assert_eq!(quantizer.picture(), 39);
         quantizer.coded(0);
-        assert_eq!(quantizer.picture(), 36);
+        assert_eq!(quantizer.picture(), 33);
+        // With a twentieth of the 625 B that are missing then, 0.344 of the mean: 33.05 - 3 x 1.54.
+        quantizer.owed = 0.0;
+        quantizer.coded(375);
+        assert_eq!(quantizer.picture(), 28);
+        // Half of the mean is half a step: 28.43 - 0.55.
+        quantizer.owed = 0.0;
+        quantizer.coded(525);
+        assert_eq!(quantizer.picture(), 28);
     }
 
     #[test]
