@@ -335,7 +335,6 @@ mod tests {
             let _ = decoder.decode(&garbage(length));
             let _ = decoder.decode(&[&[0, 0, 0, 1, 0x65], &garbage(length)[..]].concat());
         }
-        let mut shown = 0;
         for number in 0..60 {
             let mut unit = encoder.encode(pattern.picture(number).unwrap()).unwrap();
             match number % 20 {
@@ -351,9 +350,10 @@ mod tests {
                 15 => encoder.key_frame(),
                 _ => {}
             }
-            shown += u64::from(decoder.decode(&unit).is_ok_and(|picture| picture.is_some()));
+            let damaged = matches!(number % 20, 5 | 10);
+            let is_shown = decoder.decode(&unit).is_ok_and(|picture| picture.is_some());
+            assert!(is_shown || damaged, "picture {number}");
         }
-        assert!(shown >= 55, "{shown} of 60 pictures");
         // It recovers with the key frame.
         let picture = pattern.picture(60).unwrap().clone();
         encoder.key_frame();

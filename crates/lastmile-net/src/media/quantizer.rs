@@ -1,7 +1,7 @@
 //! The quantizer of each picture, so that pictures have the sizes that a rate wants: H.264's, from 0 to 51, where larger ones are coarser.
 //!
 //! It goes by small steps: behind coarse pictures a finer one costs more than others of its quantizer, and large steps would swing. Only pictures
-//! far below the rate make the next one finer by as much as fills it. A new rate moves it at once. A key frame has a quantizer of its own; pictures behind one begin at it, since they could add no detail to it at once.
+//! far below the rate make the next one finer by half of what would fill it. A new rate moves it at once. A key frame has a quantizer of its own; pictures behind one begin at it, since they could add no detail to it at once.
 
 /// Quantizers: below the least nobody sees a difference.
 const LEAST: f64 = 8.0;
@@ -18,9 +18,10 @@ const KEY_FRAME: f64 = 5.0;
 const FINER: f64 = 0.7;
 /// Steps for a picture that is twice the mean, and the most from one picture to the next.
 const GAIN: f64 = 1.0;
-const STEPS: (f64, f64) = (-6.0, 3.0);
-/// So far from the mean, as behind a coarse key frame, as many steps as fill the rate: one that is not filled is taken for a path that carries
-/// no more. Pictures that vary by as much alone would come out too large.
+const STEPS: (f64, f64) = (-3.0, 3.0);
+/// So far from the mean, as behind a coarse key frame, half of the steps that fill the rate: one that is not filled is taken for a path that
+/// carries no more. With all of them pictures wait for the pacer, and are left out. Where pictures vary by as much alone they would come out
+/// too large.
 const FAR: f64 = -0.5;
 /// Excess is made good over so many pictures, and is so many means at most.
 const OVER: f64 = 20.0;
@@ -71,7 +72,7 @@ impl Quantizer {
         self.began = true;
         self.owes(bytes);
         let excess = (bytes as f64 - self.mean + self.owed / OVER) / self.mean;
-        let steps = if excess < FAR { DOUBLES * (1.0 + excess).max(0.0).log2() } else { GAIN * excess };
+        let steps = if excess < FAR { DOUBLES / 2.0 * (1.0 + excess).max(0.0).log2() } else { GAIN * excess };
         self.next = (self.next + steps.clamp(STEPS.0, STEPS.1)).clamp(LEAST, MOST);
     }
 
@@ -120,19 +121,19 @@ mod tests {
         assert_eq!(quantizer.picture(), 39);
         quantizer.set_mean(1_000.0);
         assert_eq!(quantizer.picture(), 36);
-        // 100 means are 3 steps, the most, and nothing is 6 back.
+        // 100 means are 3 steps, the most, and nothing is 3 back.
         quantizer.coded(100_000);
         assert_eq!(quantizer.picture(), 39);
         quantizer.coded(0);
-        assert_eq!(quantizer.picture(), 33);
-        // With a twentieth of the 625 B that are missing then, 0.344 of the mean: 33.05 - 3 x 1.54.
+        assert_eq!(quantizer.picture(), 36);
+        // With a twentieth of the 625 B that are missing then, 0.344 of the mean: 36.05 - 1.5 x 1.54.
         quantizer.owed = 0.0;
         quantizer.coded(375);
-        assert_eq!(quantizer.picture(), 28);
-        // Half of the mean is half a step: 28.43 - 0.55.
+        assert_eq!(quantizer.picture(), 34);
+        // Half of the mean is half a step: 33.74 - 0.5.
         quantizer.owed = 0.0;
         quantizer.coded(525);
-        assert_eq!(quantizer.picture(), 28);
+        assert_eq!(quantizer.picture(), 33);
     }
 
     #[test]
