@@ -115,18 +115,12 @@ similar -i "$work/from-ffmpeg.y4m"
 say "ffmpeg's here, by SRTP, from its description"
 port=$((port + 1))
 key=$(head -c 30 /dev/urandom | base64)
-cat >"$work/theirs.sdp" <<END
-v=0
-o=- 0 0 IN IP4 127.0.0.1
-s=ffmpeg
-c=IN IP4 127.0.0.1
-t=0 0
-m=video $port RTP/SAVP 100
-a=rtpmap:100 H264/90000
-a=fmtp:100 packetization-mode=1
-a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:$key
-END
+by_srtp() {
+    theirs "$@" -payload_type 100 -srtp_out_suite AES_CM_128_HMAC_SHA1_80 -srtp_out_params "$key" "srtp://127.0.0.1:$port?pkt_size=1200"
+}
+# It writes the description as it begins: once for nobody.
+by_srtp -t 0.1 -sdp_file "$work/theirs.sdp"
 receive --sdp "$work/theirs.sdp" --output "$work/from-ffmpeg-srtp.y4m"
-theirs -payload_type 100 -srtp_out_suite AES_CM_128_HMAC_SHA1_80 -srtp_out_params "$key" "srtp://127.0.0.1:$port?pkt_size=1200"
+by_srtp
 received
 similar -i "$work/from-ffmpeg-srtp.y4m"

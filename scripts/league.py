@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fills the tables of docs/league.md with the numbers of a league: scripts/league.py LEAGUE.csv (`evaluate league --csv`).
 
-The rows and columns are those that the page has; a case or a controller that the file has not is an error.
+The rows and columns are those that the page has; a case or a controller that the file has not is an error. docs/tables/league.csv
+gets the numbers of all cases. Prints in how many cases whose capacity moves no rival is better.
 """
 
 import csv
@@ -11,6 +12,8 @@ from pathlib import Path
 from statistics import median
 
 PAGE = Path(__file__).parent.parent / "docs" / "league.md"
+TABLE = PAGE.parent / "tables" / "league.csv"
+OWN = "lastmile"
 # The page's words for the file's columns.
 NUMBERS = {
     "rate, % of possible": "of_possible",
@@ -63,8 +66,40 @@ def filled(page, rows):
     return "\n".join(lines) + "\n"
 
 
+def slim(rows):
+    """The file with the columns that the page has numbers of, each with its interval."""
+    numbers = [f"{column}{end}" for column in NUMBERS.values() for end in ("", "_low", "_high")]
+    with open(TABLE, "w", newline="") as file:
+        table = csv.DictWriter(file, ["suite", "scenario", "controller", *numbers], extrasaction="ignore", lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+
+
+def moves(row):
+    """The capacity of the case changes."""
+    name = row["scenario"]
+    return row["suite"] == "trace" or name in ("rfc8867-5.1", "rfc8867-5.2", "rfc8867-5.3", "hand-off") or (row["suite"], name[:5]) == ("steps", "step-")
+
+
+def better(rival, own, best):
+    """At most 5 points less rate and a lower P95 frame delay, or 2 points more at a P95 of at most twice as much, by the means.
+
+    Where the possible rate is not known, rates are shares of the best one's kbit/s.
+    """
+    share = lambda row: float(row["of_possible"]) if row["of_possible"] else 100 * float(row["received_kbps"]) / best
+    (rate, delay), (our_rate, our_delay) = ((share(row), float(row["frame_p95_ms"])) for row in (rival, own))
+    return rate > our_rate - 5 and delay < our_delay or rate > our_rate + 2 and delay <= 2 * our_delay
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     with open(sys.argv[1], newline="") as file:
-        PAGE.write_text(filled(PAGE.read_text(), list(csv.DictReader(file))))
+        rows = list(csv.DictReader(file))
+    PAGE.write_text(filled(PAGE.read_text(), rows))
+    slim(rows)
+    own = {row["scenario"]: row for row in rows if row["controller"] == OWN and moves(row)}
+    rivals = [row for row in rows if row["scenario"] in own]
+    best = {name: max(float(row["received_kbps"]) for row in rivals if row["scenario"] == name) for name in own}
+    beaten = {row["scenario"] for row in rivals if row["controller"] != OWN and better(row, own[row["scenario"]], best[row["scenario"]])}
+    print(f"capacity that moves: no rival is better in {len(own) - len(beaten)} of {len(own)} cases")

@@ -115,6 +115,18 @@ fn ten_minutes_of_video_take_no_more_memory_and_follow_a_clock_that_drifts() {
     };
     let hooks = Hooks { progress: Some(Box::new(progress)), ..Hooks::default() };
     let frames = shown(&scenario, (160, 120), hooks);
+    // Its clock gains 60 ms in ten minutes.
+    let delay = |from: f64, to: f64| {
+        let within = frames.iter().filter(|(source, ..)| (from..to).contains(source));
+        let mut delays: Vec<f64> =
+            within.map(|(source, at, _)| 1e3 * (at / (1.0 + 100e-6) - source)).collect();
+        delays.sort_by(f64::total_cmp);
+        quantile_of_sorted(&delays, 0.5).unwrap()
+    };
+    // The first and the last minute with 3 Mbit/s.
+    let (first, last) = (delay(10.0, 60.0), delay(490.0, 540.0));
+    println!("median delay {first:.1} ms in the first minute, {last:.1} ms in the ninth");
+    assert!((last - first).abs() < 20.0, "{first} ms, then {last}");
     let resident = resident.lock().unwrap();
     let grown = resident.last().unwrap() - resident[resident.len() / 10];
     let late = frames.iter().filter(|(.., late)| *late).count();

@@ -64,10 +64,11 @@ pub fn text(name: &str) -> Result<(String, String)> {
     }
     match read(name) {
         Ok(text) => Ok((name.to_owned(), text)),
-        Err(error) => Err(Error::Input(format!(
-            "cannot read scenario {name}: {error}; built in are: {}",
-            names().join(", ")
-        ))),
+        Err(error) => {
+            let is_file = name.contains('/') || name.ends_with(".toml");
+            let list = if is_file { "" } else { "; `lastmile scenarios` lists those that are built in" };
+            Err(Error::Input(format!("cannot read scenario {name}: {error}{list}")))
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use anyhow::anyhow;
 use lastmile::endpoint::AnyEndpoint;
-use lastmile::endpoint::stream::{Decision, FeedbackInterval, MEDIA, ReceiverConfig, Viewed as Frames};
+use lastmile::endpoint::stream::{
+    AUDIO, Decision, FeedbackInterval, MEDIA, PADDING, ReceiverConfig, Viewed as Frames,
+};
 use lastmile::time::Span;
 use lastmile::wire::sdes::MasterKey;
 use lastmile::wire::sdp::Video;
@@ -235,13 +237,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr()).collect();
     let mut driver = args.socket.driver(sockets)?;
     let (ssrc, _) = random_numbers()?;
+    let video = args.is_viewed().then(|| described.as_ref().map_or(MEDIA, |video| video.payload_type));
     let config = ReceiverConfig {
         feedback: args.feedback,
         epoch: driver.epoch(),
         receipt_times: args.receipt_times,
         nack: args.nack,
         resolution: KERNEL_NOISE,
-        video: args.is_viewed().then(|| described.as_ref().map_or(MEDIA, |video| video.payload_type)),
+        video,
         expansion: key.as_ref().map(|key| key.suite().expansion()).unwrap_or_default(),
         ..ReceiverConfig::new(ssrc)
     };
@@ -275,6 +278,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
             frames.set(*viewed);
         }
         receiving.take(event);
+        if let (Some(Decision::SourceFound { peer, ssrc, payload_type }), Some(own)) = (event.what.of(), video)
+            && ![own, PADDING, AUDIO].contains(payload_type)
+        {
+            crate::shell::note(&format!(
+                "stream {ssrc:08x} from {peer} has payload type {payload_type}, and video is expected with {own}: it is not decoded; \
+                 the sender's description (--sdp FILE) has the type"
+            ));
+        }
         if let Some(error) = (viewed.fault)() {
             // Told at once: what comes from then on is lost.
             crate::shell::note(&error.to_string());
@@ -319,6 +330,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     written?;
     if let Some(error) = fault.or_else(&viewed.fault) {
         return Err(error);
+    }
+    let is_empty = |file: &&PathBuf| file.metadata().is_ok_and(|about| about.is_file() && about.len() == 0);
+    if let Some(file) = args.output.as_ref().filter(is_empty) {
+        crate::shell::note(&format!("{} is empty: no picture came", file.display()));
     }
     // A signal is the normal end of a server, but interrupts a wait for one stream (`--once`).
     if args.once && signals::stopped() {

@@ -266,7 +266,7 @@ fn both_ends_of_a_stream_are_told_in_words() {
                 rtt: Some(Span::from_millis(20)),
             },
         ),
-        (5, Decision::SourceFound { peer, ssrc: 0xab }),
+        (5, Decision::SourceFound { peer, ssrc: 0xab, payload_type: 96 }),
         (4, Decision::MediaEnded { why: End::NoFeedback, sent }),
         (5, Decision::SourceLeft { peer, ssrc: 0xab, why: Left::Goodbye, received }),
     ];

@@ -101,7 +101,9 @@ fn scenarios() {
     let broken = scratch.file("broken.toml", "name = \"x\"\nduration\n");
     let binary = scratch.file("binary.toml", [0xff, 0xfe, 0, 1]);
     for world in ["sim", "lab"] {
-        lastmile(&[world, &none]).is_error(USAGE, &["cannot read scenario", "none.toml", "dumbbell"]);
+        lastmile(&[world, &none]).is_error(USAGE, &["cannot read scenario", "none.toml"]);
+        lastmile(&[world, "nosuch"])
+            .is_error(USAGE, &["cannot read scenario nosuch", "`lastmile scenarios`"]);
         let at = format!("typo.toml:{}", line("queue"));
         lastmile(&[world, &typo]).is_error(USAGE, &[&at, "queeu"]);
         let at = format!("rate.toml:{}", line("rate"));

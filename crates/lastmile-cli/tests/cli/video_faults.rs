@@ -181,6 +181,27 @@ fn a_stream_follows_its_receiver_to_another_address() {
     assert!(shown.len() == 1 && shown[0] >= 135.0, "{shown:?}");
 }
 
+/// RTP of a player that was not told of our payload type.
+#[test]
+fn packets_of_an_unknown_payload_type_are_told_of() {
+    let scratch = Scratch::new("video-type");
+    let pictures = scratch.path("out.y4m");
+    let mut receiver = Receiver::at(&closed_port(), &["--plain", "--output", &pictures]);
+    receiver.listens();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for number in 0..20_u8 {
+        // Version 2, type 100, sequence number and timestamp, SSRC 171, the header of a NAL unit.
+        let packet = [0x80, 100, 0, number, 0, 0, number, 0, 0, 0, 0, 171, 0x65, 1, 2, 3];
+        socket.send_to(&packet, &receiver.address).unwrap();
+        pause(0.02);
+    }
+    receiver.interrupt();
+    let (code, told) = receiver.told();
+    assert!(code == Some(0) && told.matches("000000ab").count() == 1, "{told}");
+    assert!(told.contains("has payload type 100, and video is expected with 96"), "{told}");
+    assert!(told.contains("out.y4m is empty: no picture came"), "{told}");
+}
+
 #[test]
 fn a_full_disk_is_told_at_once_and_what_is_whole_stays() {
     let scratch = Scratch::new("video-full");
@@ -200,6 +221,19 @@ fn a_full_disk_is_told_at_once_and_what_is_whole_stays() {
     assert_eq!((code, told.matches("out.y4m, which is not complete").count()), (Some(MACHINE), 2), "{told}");
     let len = std::fs::metadata(&pictures).unwrap().len() as usize;
     assert!(len > 2 * PICTURE && (len - HEADER).is_multiple_of(PICTURE), "{len}");
+    // So is a recording, of 1 kB at most; the stream goes on.
+    let record = scratch.path("record.jsonl");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"", PROGRAM]).envs([KEY]);
+    let options = ["--once", "--record", &record, "--reference", "testsrc"];
+    let mut receiver = Receiver::by(&mut limited, &closed_port(), &options);
+    receiver.listens();
+    let ended = streaming(&receiver.address, "2").wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let (code, told) = receiver.told();
+    let said = format!("cannot write {record}, which is not complete");
+    assert!(code == Some(MACHINE) && told.contains(&said), "{told}");
+    assert!(std::fs::metadata(&record).unwrap().len() > 1_000, "{record} has what there was room for");
     // A device that is full has nothing to cut.
     let device = scratch.path("device.y4m");
     std::os::unix::fs::symlink("/dev/full", &device).unwrap();

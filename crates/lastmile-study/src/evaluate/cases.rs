@@ -97,7 +97,7 @@ fn registered(list: Option<&str>) -> Result<Vec<Contender>> {
             "" => return Err(usage(format!("--controllers {list:?}: name {} of the list is empty", at + 1))),
             TCP => Contender::Tcp,
             _ => Contender::Controller(
-                name.parse().map_err(|error| usage(format!("--controllers {name}: {error}")))?,
+                name.parse().map_err(|error| usage(format!("--controllers {name}: {error}; or {TCP}")))?,
             ),
         };
         if let Contender::Controller(composition) = &contender {

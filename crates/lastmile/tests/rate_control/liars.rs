@@ -133,7 +133,7 @@ proptest! {
 fn feedback_without_news_is_no_feedback() {
     let peer = "192.0.2.2:5004".parse().unwrap();
     let came = |count: u16| vec![Reported::arrived(Ecn::NotEct, Some(Span::ZERO)); count.into()];
-    for control in ["tfrc", "tfrc+spike", "tfrc(preset=ns-2)", "multfrc", "vtp", "sqrt"] {
+    for control in ["lastmile", "nada", "tfrc", "tfrc+spike", "tfrc(preset=ns-2)", "multfrc", "vtp", "sqrt"] {
         for what in ["the same", "nothing", "missing"] {
             let rate =
                 ControlConfig { max: Rate::ip(1_000_000), ..ControlConfig::new(control.parse().unwrap()) };

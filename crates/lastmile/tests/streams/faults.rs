@@ -67,7 +67,7 @@ fn any_one_of_the_first_packets_may_be_lost() {
 /// 25 frames a second are made.
 #[test]
 fn a_path_that_is_cut_for_ten_seconds_carries_video_again() {
-    for control in ["tfrc", "tfrc+spike", "vtp"] {
+    for control in ["lastmile", "tfrc", "tfrc+spike", "vtp"] {
         let (shown, ended) = streamed(lasting(control, 60), None, |way, datagram| {
             Ok(if (at(5_000)..at(15_000)).contains(&way.at) { vec![] } else { vec![datagram] })
         });
@@ -75,6 +75,10 @@ fn a_path_that_is_cut_for_ten_seconds_carries_video_again() {
         assert_eq!(between(&shown, 6, 15), 0, "{control}");
         let after = between(&shown, 40, 60);
         assert!(between(&shown, 1, 5) > 80 && after > 400, "{control}: {after} of 500");
+        // VTP comes back from a packet in seconds, by a packet in a round trip.
+        let back = if control == "vtp" { 29 } else { 16 };
+        let soon = between(&shown, back, back + 10);
+        assert!(soon > 225, "{control}: {soon} of 250 from {back} s on");
     }
 }
 
@@ -194,6 +198,29 @@ fn an_address_that_does_not_answer_gets_no_stream() {
     assert!(Bytes::ZERO < to_victim && to_victim * 2 < from_victim, "{to_victim} for {from_victim}");
     let gaps = asked.windows(2).map(|pair| pair[1] - pair[0]);
     assert!(gaps.min().unwrap() >= Span::from_millis(250), "{asked:?}");
+}
+
+/// Requests for key frames become Full Intra Requests (RFC 5104, section 4.3.1) on the way, as others send them.
+#[test]
+fn a_full_intra_request_is_answered_as_a_picture_loss_indication_is() {
+    let shown = [false, true].map(|as_full| {
+        let mut asked = 0;
+        let (shown, _) = streamed(lasting("lastmile", 20), None, |way, mut datagram| {
+            let lost = way.to_receiver && (at(5_000)..at(5_100)).contains(&way.at);
+            let bytes = datagram.payload.udp().unwrap().to_vec();
+            if !way.to_receiver && bytes.starts_with(&[0x81, 206]) {
+                asked += 1;
+                let full = [&[0x84, 206, 0, 4], &bytes[4..8], &[0; 4], &bytes[8..12], &[asked, 0, 0, 0]];
+                if as_full {
+                    datagram.payload = lastmile::node::Payload::Udp(full.concat());
+                }
+            }
+            Ok(if lost { vec![] } else { vec![datagram] })
+        });
+        assert!(asked > 0, "nothing was asked");
+        between(&shown, 5, 20)
+    });
+    assert!(shown[0] > 340 && shown[0] == shown[1], "{shown:?}");
 }
 
 /// Beside each packet come truncated copies of it, one of an unknown payload type, and garbage; answers are cut short as well.

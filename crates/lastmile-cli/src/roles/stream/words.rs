@@ -51,7 +51,7 @@ pub(super) fn told(what: &Decision) -> Told {
             );
             (sender, mood, text)
         }
-        Decision::SourceFound { peer, ssrc } => {
+        Decision::SourceFound { peer, ssrc, .. } => {
             (receiver, Mood::Good, format!("stream {ssrc:08x} comes from {peer}"))
         }
         Decision::SourceProgress { ssrc, received, .. } => {

@@ -171,6 +171,8 @@ pub enum Decision {
         peer: SocketAddr,
         /// Its number.
         ssrc: u32,
+        /// Payload type of the second one.
+        payload_type: u8,
     },
     /// Progress of a source, each second in which something came.
     SourceProgress {

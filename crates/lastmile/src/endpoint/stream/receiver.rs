@@ -122,7 +122,8 @@ impl Receiver {
             source.next_feedback = Some(now);
         }
         if source.known && !was_known && !source.repeats {
-            self.out.push_back(Output::Event(Decision::SourceFound { peer: source.peer, ssrc }));
+            let (peer, payload_type) = (source.peer, packet.header.payload_type);
+            self.out.push_back(Output::Event(Decision::SourceFound { peer, ssrc, payload_type }));
         }
         if self.sources[place].known && (is_back || !was_known) {
             self.moves(place);
