@@ -205,8 +205,12 @@ impl core::str::FromStr for Video {
                     let kind = kind.parse().ok().filter(|kind| types.contains(kind));
                     match name {
                         "rtcp-mux" => video.rtcp_mux = true,
-                        // Others may stand beside, the one that is liked best first (RFC 4568, section 5.1).
-                        "crypto" if secure && video.key.is_none() => video.key = read_crypto(value),
+                        // Others may stand beside, the one that is liked best first (RFC 4568, section 5.1). ffmpeg writes it with the
+                        // profile RTP/AVP, and sends SRTP.
+                        "crypto" => {
+                            secure = true;
+                            video.key = video.key.or_else(|| read_crypto(value));
+                        }
                         "rtpmap" if rest.trim().eq_ignore_ascii_case("H264/90000") => {
                             mapped = mapped.or(kind)
                         }
@@ -292,10 +296,10 @@ mod tests {
         assert_eq!(with(&plain).unwrap().key.unwrap().to_text(), "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz");
         assert!(video.to_string().contains("RTP/SAVPF 96\r\na=crypto:1 AEAD_AES_128_GCM inline:AAEC"));
         assert_eq!(Video { mode: 1, ..video.to_string().parse().unwrap() }.key, video.key);
-        // Plain RTP has no key, whatever its lines say.
-        assert_eq!(
-            FFMPEG.replace("a=fmtp", &format!("{plain}\r\na=fmtp")).parse::<Video>().unwrap().key,
-            None
-        );
+        // As ffmpeg 5.1 writes it for SRTP: the profile is that of plain RTP.
+        let by_ffmpeg = |line: &str| FFMPEG.replace("a=fmtp", &format!("{line}\r\na=fmtp")).parse::<Video>();
+        assert_eq!(by_ffmpeg(&plain).unwrap().key, with(&plain).unwrap().key);
+        assert_eq!(by_ffmpeg(line), Err(SdpError::NoKey));
+        assert_eq!(by_ffmpeg("").unwrap().key, None);
     }
 }
