@@ -229,6 +229,14 @@ fn is_progress(what: &Decision) -> bool {
     )
 }
 
+/// A note, above the screen if there is one.
+fn aside(screen: &mut Option<Screen>, text: &str) {
+    match screen {
+        Some(screen) => screen.above(|| crate::shell::note(text)),
+        None => crate::shell::note(text),
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     args.check()?;
     let described = args.described()?;
@@ -281,14 +289,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         if let (Some(Decision::SourceFound { peer, ssrc, payload_type }), Some(own)) = (event.what.of(), video)
             && ![own, PADDING, AUDIO].contains(payload_type)
         {
-            crate::shell::note(&format!(
-                "stream {ssrc:08x} from {peer} has payload type {payload_type}, and video is expected with {own}: it is not decoded; \
-                 the sender's description (--sdp FILE) has the type"
-            ));
+            aside(
+                &mut screen,
+                &format!(
+                    "stream {ssrc:08x} from {peer} has payload type {payload_type}, and video is expected with {own}: it is not decoded; \
+                     the sender's description (--sdp FILE) has the type"
+                ),
+            );
         }
         if let Some(error) = (viewed.fault)() {
             // Told at once: what comes from then on is lost.
-            crate::shell::note(&error.to_string());
+            aside(&mut screen, &error.to_string());
             fault.get_or_insert(error);
         }
         let says = matches!(

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_survived_and_a_missing_slice_concealed() {
+    fn garbage_is_survived_and_whole_pictures_are_shown_behind_a_missing_slice() {
         let mut pattern = TestPattern::new(320, 240, 30.0).unwrap();
         let mut encoder = H264Encoder::new(Rate::ip(1_000_000), 30.0, SLICE).unwrap();
         let mut decoder = H264Decoder::new().unwrap();

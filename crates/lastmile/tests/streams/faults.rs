@@ -217,7 +217,8 @@ fn a_full_intra_request_is_answered_as_a_picture_loss_indication_is() {
             }
             Ok(if lost { vec![] } else { vec![datagram] })
         });
-        assert!(asked > 0, "nothing was asked");
+        // One that is not heeded is repeated until the end, 75 times.
+        assert!((1..8).contains(&asked), "asked {asked} times");
         between(&shown, 5, 20)
     });
     assert!(shown[0] > 340 && shown[0] == shown[1], "{shown:?}");
