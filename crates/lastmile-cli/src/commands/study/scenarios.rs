@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     if let Some(name) = &args.name {
         let text = ready(name).ok_or_else(|| {
-            Exit::Usage.blame(anyhow!("no scenario {name:?} is built in; there are: {}", names().join(", ")))
+            Exit::Usage.blame(anyhow!("no scenario {name:?} is built in: `lastmile scenarios` lists them"))
         })?;
         crate::shell::say(text.trim_end());
         return Ok(None);
