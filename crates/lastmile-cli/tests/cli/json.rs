@@ -180,7 +180,7 @@ fn scenarios_that_come_with_the_program() {
     let scratch = Scratch::new("builtin");
     let file = scratch.file("path.toml", lastmile(&["scenarios", "path"]).stdout);
     assert_eq!(lastmile(&["sim", &file]).code, Some(0));
-    lastmile(&["scenarios", "nowhere"]).is_error(USAGE, &["nowhere", "dumbbell"]);
+    lastmile(&["scenarios", "nowhere"]).is_error(USAGE, &["nowhere", "`lastmile scenarios`"]);
     lastmile(&["scenarios", "path", "--json"]).is_error(USAGE, &["--json", "see lastmile scenarios --help"]);
 }
 

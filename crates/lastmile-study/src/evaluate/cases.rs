@@ -97,10 +97,13 @@ fn registered(list: Option<&str>) -> Result<Vec<Contender>> {
             "" => return Err(usage(format!("--controllers {list:?}: name {} of the list is empty", at + 1))),
             TCP => Contender::Tcp,
             _ => Contender::Controller(
-                name.parse().map_err(|error| usage(format!("--controllers {name}: {error}; or {TCP}")))?,
+                name.parse().map_err(|error| usage(format!("--controllers {name}: {error}")))?,
             ),
         };
         if let Contender::Controller(composition) = &contender {
+            CONTROLLERS
+                .find(&composition.controller.name)
+                .map_err(|error| usage(format!("--controllers {name}: {error}, {TCP}")))?;
             build(composition, &Setting::default())
                 .map_err(|error| usage(format!("--controllers {name}: {error}")))?;
         }
@@ -309,6 +312,8 @@ mod tests {
             let error = contenders(Some(list), &[]).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
+        let error = contenders(Some("wishful"), &[]).unwrap_err().to_string();
+        assert!(error.ends_with("nada, fixed, tcp"), "{error}");
     }
 
     #[test]
