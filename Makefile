@@ -1,5 +1,7 @@
 # The commands of this repository; `make` alone lists them.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
+# The commands below look for programs here, wherever the user's other builds go.
+export CARGO_TARGET_DIR := $(CURDIR)/target
 
 .PHONY: help setup build demo test accuracy paths league adapters rivals reproduce field field-linux twins bench-sim bench-ns ns2 interop cost \
 	deb static installed shots strings
