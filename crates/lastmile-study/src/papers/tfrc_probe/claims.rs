@@ -179,6 +179,18 @@ fn otherwise(claims: &[Claim]) -> Vec<Claim> {
         again("x19", "p7 with real video in the simulator", &["video-hand-off"], |results| {
             risen(results, &cases::of_video)
         }),
+        again("x20", "p5 with real video, in the lab", &["video-modes"], |results| {
+            modes(results, &cases::filmed(Case::new("modes")))
+        })
+        .lab(),
+        again("x21", "p6 with real video, in the lab", &["video-hand-off"], |results| {
+            noticed(results, &cases::of_video(HAND_OFFS[0].1))
+        })
+        .lab(),
+        again("x22", "p7 with real video, in the lab", &["video-hand-off"], |results| {
+            risen(results, &cases::of_video)
+        })
+        .lab(),
         again("x11", "p8 over the last half minute, when the discount has long fallen", &["increase"], |results| {
             increases(results, &INCREASES[..2], LAST)
         }),

@@ -141,7 +141,8 @@ fn items() -> Vec<Item> {
             vec![cases::filmed(Case::new("modes"))],
             |results| tables::modes(results, &cases::filmed(Case::new("modes"))),
         )
-        .apart(),
+        .apart()
+        .lab(IN_LAB),
         Item::fixed("figure-5", Figure(5), "the networks of the hand-off", || PAPER.links("hand-off")),
         Item::made(
             "figure-6",
@@ -153,7 +154,8 @@ fn items() -> Vec<Item> {
         Item::made("video-hand-off", None, "figure 6 with real video", both(&cases::of_video), |results| {
             tables::hand_offs(results, &cases::of_video)
         })
-        .apart(),
+        .apart()
+        .lab(IN_LAB),
         Item::made("hand-off-rfc", None, "figure 6 with RFC 5348's TFRC", both(&rfc), move |results| {
             tables::hand_offs(results, &rfc)
         }),
