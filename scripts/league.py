@@ -28,6 +28,9 @@ NUMBERS = {
     "to 90 % after a step up, s": "step_up_s",
     "until drained after a step down, s": "step_down_s",
 }
+# Numbers of the table alone, with their intervals, and places in a case.
+MORE = ["queueing_p99_ms", "frame_p99_ms", "frozen", "regret", "regret_queue_ms", "convergence_s", "overshoot", "layer_s", "layer_flaps"]
+PLACES = ["pareto", "fair", "dominates", "dominated", "worst_seed", "worst_frame_p95_ms"]
 
 
 def number(row, column):
@@ -67,10 +70,10 @@ def filled(page, rows):
 
 
 def slim(rows):
-    """The file with the columns that the page has numbers of, each with its interval."""
-    numbers = [f"{column}{end}" for column in NUMBERS.values() for end in ("", "_low", "_high")]
+    """The file with the numbers that the page goes by, each with its interval, and the controllers' places."""
+    numbers = [f"{column}{end}" for column in [*NUMBERS.values(), *MORE] for end in ("", "_low", "_high")]
     with open(TABLE, "w", newline="") as file:
-        table = csv.DictWriter(file, ["suite", "scenario", "controller", *numbers], extrasaction="ignore", lineterminator="\n")
+        table = csv.DictWriter(file, ["suite", "scenario", "controller", *PLACES, *numbers], extrasaction="ignore", lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
 

@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// Decode H.264 and write it to FILE: pictures (.y4m), the byte stream as it came (.h264), or the times of the pictures shown (.csv)
     #[arg(long, value_name = "FILE", help_heading = "Real video")]
     output: Option<PathBuf>,
-    /// Compare pictures with the sender's source (PSNR, SSIM): `testsrc` or FILE.y4m; the page of --html has SSIM over time, and stills
+    /// Compare pictures with the source of `lastmile stream` (PSNR, SSIM): `testsrc` or FILE.y4m; the page of --html has SSIM over time, and stills
     #[arg(long, value_name = "SOURCE", help_heading = "Real video")]
     reference: Option<String>,
     /// Frames per second of the sender [default: 30, or those of the reference]
@@ -103,9 +103,13 @@ impl Args {
         Ok(Some(video))
     }
 
-    /// The key of SRTP, and true if it was made here: for video that is to be decoded, unless plain RTP is asked for.
+    /// The key of SRTP, and true if it was made here: for video that is to be decoded, unless plain RTP is asked for. A description goes before
+    /// the variable, which may be there for other streams.
     fn key(&self, described: Option<&Video>) -> anyhow::Result<(Option<MasterKey>, bool)> {
-        let given = self.security.key()?;
+        let given = match described {
+            Some(_) if !self.security.has_file() => None,
+            _ => self.security.key()?,
+        };
         match described {
             _ if given.is_some() || self.security.is_plain() => Ok((given, false)),
             Some(video) => Ok((video.key.clone(), false)),
@@ -138,6 +142,13 @@ impl Args {
         }
         if self.sdp.is_some() && self.security.makes() {
             return wrong("--gcm makes a key, and --sdp tells one: leave out one of them".to_owned());
+        }
+        if self.sdp.is_some() && self.reference.is_some() {
+            return wrong(
+                "--reference finds a picture's original by its timestamp, which begins at 0 with a sender of lastmile alone, and --sdp is \
+                 for others: compare the file of --output, by ffmpeg's psnr and ssim for instance"
+                    .to_owned(),
+            );
         }
         self.live.apart(&[
             ("--sdp", self.sdp.as_deref()),

@@ -175,6 +175,9 @@ pub(crate) fn resolve_at(
     if address.ip().is_unspecified() {
         return Err(Exit::Usage.blame(anyhow!("{address} is the address of no host")));
     }
+    if address.port() == 0 {
+        return Err(Exit::Usage.blame(anyhow!("{host:?}: nobody listens on port 0")));
+    }
     match port.filter(|port| *port != address.port()) {
         Some(port) => Err(Exit::Usage
             .blame(anyhow!("{host} names port {} and --port {port}: leave out one of them", address.port()))),

@@ -107,11 +107,26 @@ done
     let why = failed["why"].as_str().unwrap();
     assert!(why.starts_with("ended (exit status: 9); asked about `feedback` at "), "{why}");
     assert!(row(&document, "tfrc").0["of_possible"].is_number());
-    let text = lastmile(&arguments).stdout;
+    let ended = lastmile(&arguments);
+    assert_eq!(ended.code, Some(1), "for those who read no document");
+    let text = ended.stdout;
     assert!(
         text.contains("sh dies.sh has no numbers, since it failed in 2 of the runs; seed 1: it ended"),
         "{text}"
     );
+}
+
+#[test]
+fn a_case_of_the_league_is_listed_and_run_alone() {
+    let league = ["evaluate", "league", "--case", "late-comer-cbr", "--json"];
+    let listed = lastmile(&[&league[..], &["--list"]].concat()).json();
+    assert_eq!((listed[0]["suite"].as_str(), listed.as_array().unwrap().len()), (Some("steps"), 1));
+    let changes = listed[0]["changes"].as_str().unwrap();
+    assert!(changes.contains("cbr(min=50 kbit/s, max=3 Mbit/s)'"), "{changes}");
+    let run = lastmile(&[&league[..], &["--runs", "1", "--controllers", "tfrc"]].concat());
+    assert_eq!((run.code, run.json()["league"]["rows"].as_array().unwrap().len()), (Some(0), 1));
+    lastmile(&["evaluate", "league", "--case", "late"]).is_error(USAGE, &["--case late", "--list"]);
+    lastmile(&["evaluate", "rmcat", "--list"]).is_error(USAGE, &["--list", "of the league"]);
 }
 
 #[test]

@@ -48,6 +48,7 @@ fn what_would_be_ignored_is_refused() {
         ("measure 127.0.0.1 --packet-size 9000B", &["--packet-size 9000", "1500", "--direction forward"]),
         ("measure 127.0.0.1 --direction reverse --packet-size 1501B", &["--packet-size 1501", "1500"]),
         ("accuracy --runs 0", &["--runs 0", "at least 1"]),
+        ("stream 127.0.0.1:0", &["127.0.0.1:0", "port 0"]),
         ("paths --without fq", &["--without", "fq-codel"]),
         ("paths --runs 0", &["--runs 0", "--cells"]),
         ("paths --runs 5 --show 5", &["no path has the number 5", "5, from 0"]),

@@ -226,6 +226,7 @@ fn a_file_that_breaks_off_ends_the_stream() {
     let ended = receiver.stream(&file, &["--plain", "--seconds", "20", "--rate", "1 Mbit/s"]);
     // It says what it sent until then.
     assert!(ended.code == Some(USAGE) && ended.stdout.contains("cost: "), "{ended:?}");
+    assert!(!ended.stdout.contains("interrupted"), "{ended:?}");
     assert!(ended.stderr.contains("cut.y4m") && ended.stderr.contains("ends within picture 1"), "{ended:?}");
     assert!(ended.after.as_secs() < 5, "{ended:?}");
     receiver.interrupt();
@@ -311,6 +312,9 @@ fn descriptions_that_cannot_be_received_say_why() {
         lastmile(&["receive", "--bind", "127.0.0.1", "--sdp", &file]).is_error(USAGE, said);
     };
     refused("hello", &["stream.sdp", "must begin with v=0"]);
+    let file = scratch.file("whole.sdp", text);
+    lastmile(&["receive", "--sdp", &file, "--reference", "testsrc"])
+        .is_error(USAGE, &["--reference", "timestamp", "--output"]);
     refused(&text.replace("H264", "VP8"), &["no video"]);
     refused(&text.replace("mode=1", "mode=2"), &["interleaved"]);
     refused(&text.replace("127.0.0.1", "224.2.1.1/127"), &["group of hosts"]);

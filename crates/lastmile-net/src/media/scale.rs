@@ -1,5 +1,7 @@
 //! Pictures in another size, by bilinear interpolation between the centres of pixels.
 
+use std::borrow::Cow;
+
 use super::{MediaError, Picture};
 
 /// The picture in that size. Smaller pictures are means of the pixels they cover where a side shrinks to a half or less.
@@ -20,6 +22,20 @@ pub fn scaled(picture: &Picture, width: usize, height: usize) -> Result<Picture,
         }
     }
     Ok(out)
+}
+
+/// The picture in that size; itself where it has it.
+///
+/// # Errors
+/// The size cannot be coded.
+pub(super) fn sized(
+    picture: &Picture,
+    (width, height): (usize, usize),
+) -> Result<Cow<'_, Picture>, MediaError> {
+    match picture.size() == (width, height) {
+        true => Ok(Cow::Borrowed(picture)),
+        false => scaled(picture, width, height).map(Cow::Owned),
+    }
 }
 
 /// Weights of a side's pixels for one place of the other size, as the first pixel and 16.16 fractions.

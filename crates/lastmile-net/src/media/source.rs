@@ -8,7 +8,8 @@ use lastmile::time::{Span, Time};
 use lastmile::units::{Bytes, Rate};
 use lastmile::wire::h264::packetize;
 
-use super::{Encoder, Ladder, MediaError, Picture, Pictures, scaled};
+use super::scale::sized;
+use super::{Encoder, Ladder, MediaError, Pictures};
 
 /// Weight of a new frame in the share of headers: one in so many.
 const GAIN: f64 = 8.0;
@@ -164,29 +165,23 @@ impl VideoSource {
     }
 }
 
-/// The picture in that size.
-fn sized(picture: &Picture, size: (usize, usize)) -> Result<std::borrow::Cow<'_, Picture>, MediaError> {
-    if picture.size() == size {
-        return Ok(std::borrow::Cow::Borrowed(picture));
-    }
-    scaled(picture, size.0, size.1).map(std::borrow::Cow::Owned)
-}
-
 impl FrameSource for VideoSource {
     fn frame(&mut self, now: Time, target: Rate, _: Bytes) -> Frame {
         let target = self.ladder.as_mut().map_or(target, |ladder| ladder.rate(now, target));
         let began = Instant::now();
         self.payloads.clear();
-        if !self.error.is_set() {
+        let mut ended = self.error.is_set();
+        if !ended {
             match self.coded(target) {
                 Ok(unit) => self.payloads = packetize(&unit, self.payload),
-                Err(MediaError::Ended) => self.ended = true,
+                Err(MediaError::Ended) => (self.ended, ended) = (true, true),
                 Err(error) => {
                     *self.error.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    ended = true;
                 }
             }
         }
-        if self.ended {
+        if ended {
             self.coding.0.lock().unwrap_or_else(PoisonError::into_inner).left_out = self.pictures.left_out();
             return Frame { size: Bytes::ZERO, next: self.next() };
         }
@@ -249,6 +244,7 @@ impl FrameSource for VideoSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::media::Picture;
 
     /// A camera that has a new picture where that is true.
     struct Camera(Arc<Mutex<bool>>, Picture);

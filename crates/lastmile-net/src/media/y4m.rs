@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use super::scale::sized;
 use super::{MediaError, Picture, Pictures};
 
 const MAGIC: &str = "YUV4MPEG2";
@@ -172,20 +173,18 @@ impl<W: Write> Y4mWriter<W> {
         }
     }
 
-    /// Writes a picture; the first one decides the size.
+    /// Writes a picture; the first one decides the size, and others are scaled to it.
     ///
     /// # Errors
-    /// The file cannot be written, or the picture has another size.
+    /// The file cannot be written.
     pub fn write(&mut self, picture: &Picture) -> Result<(), MediaError> {
-        let (width, height) = picture.size();
+        let picture = sized(picture, self.size.unwrap_or(picture.size()))?;
         if self.size.is_none() {
+            let (width, height) = picture.size();
             let (over, under) = self.frame_rate;
             let header = format!("{MAGIC} W{width} H{height} F{over}:{under} Ip A1:1 C420mpeg2\n");
             self.out.write_all(header.as_bytes())?;
             self.size = Some((width, height));
-        }
-        if self.size != Some((width, height)) {
-            return Err(MediaError::Size { width, height });
         }
         self.bytes.clear();
         self.bytes.extend(FRAME.bytes().chain(*b"\n"));
@@ -231,6 +230,19 @@ mod tests {
         }
     }
 
+    /// A sender that was started anew has pictures of another size.
+    #[test]
+    fn later_pictures_are_written_in_the_size_of_the_first() {
+        let mut writer = Y4mWriter::new(Vec::new(), 30.0);
+        for (width, height) in [(32, 16), (64, 32), (32, 16)] {
+            let mut pattern = TestPattern::new(width, height, 30.0).unwrap();
+            writer.write(pattern.picture(0).unwrap()).unwrap();
+        }
+        let mut reader = Y4mReader::new(Cursor::new(writer.out)).unwrap();
+        let [first, scaled, third] = [0, 1, 2].map(|number| reader.picture(number).unwrap().clone());
+        assert!(first == third && first != scaled && scaled.size() == (32, 16));
+    }
+
     #[test]
     fn files_that_cannot_be_sent_say_why() {
         let whole = file(2);
@@ -262,12 +274,5 @@ mod tests {
         std::fs::write(&path, &whole[..5]).unwrap();
         assert!(trim(&path).is_err());
         std::fs::remove_file(&path).unwrap();
-    }
-
-    #[test]
-    fn pictures_of_a_file_have_one_size() {
-        let mut writer = Y4mWriter::new(Vec::new(), 30.0);
-        writer.write(&Picture::new(32, 16).unwrap()).unwrap();
-        assert!(writer.write(&Picture::new(32, 32).unwrap()).is_err());
     }
 }

@@ -139,9 +139,9 @@ impl Flow {
         self.setting.min.bits_per_second() as f64 / 8.0
     }
 
-    /// The most that the user allows, in bytes a second.
+    /// The most that the user and the receiver allow, in bytes a second.
     pub fn max_rate(&self) -> f64 {
-        self.setting.max.bits_per_second() as f64 / 8.0
+        self.rate(f64::INFINITY).bits_per_second() as f64 / 8.0
     }
 
     /// The least that a law need ask for, in bytes a second: a packet in 64 s (RFC 5348, section 4.3).

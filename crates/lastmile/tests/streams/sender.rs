@@ -32,6 +32,15 @@ fn silence_ends_the_sender() {
     assert_eq!(sent.bytes, Bytes(250_000));
 }
 
+/// A player that nobody hears asks for no key frame: one comes each second, until somebody is heard.
+#[test]
+fn a_player_that_cannot_ask_is_sent_key_frames() {
+    let seen = video::Shared::default();
+    let sender = video::coding(config(at(4_500)), &seen, 1.0, Span::ZERO);
+    assert_eq!(alone(sender).1, End::Stop);
+    assert_eq!(seen.lock().unwrap().keys, 4);
+}
+
 /// Ten frames a second of 25 packets, each 4 ms behind the one before: what is asked for 3 ms after a frame was made does not wait for all of it.
 #[test]
 fn a_repeat_does_not_wait_behind_a_frame() {

@@ -16,7 +16,7 @@ use super::*;
 pub(super) struct Seen {
     made: Vec<Vec<u8>>,
     skipped: u64,
-    keys: u64,
+    pub(super) keys: u64,
     pub(super) shown: Vec<(Time, PlayedFrame)>,
     left: u64,
     /// Frames that its source has, where it has an end.

@@ -38,6 +38,12 @@ pub(crate) struct Args {
     /// Suite of the league, such as rmcat or loss; may be given several times [default: all]
     #[arg(long = "suite", value_name = "NAME")]
     suites: Vec<String>,
+    /// Case of the league that --list has; may be given several times [default: all]
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<String>,
+    /// List the league's cases: each scenario, and what is changed in it
+    #[arg(long)]
+    list: bool,
     /// League of fewer cases and runs, within ten minutes
     #[arg(long)]
     brief: bool,
@@ -121,6 +127,7 @@ impl Asked {
             }
             let request = league::Request {
                 suites: args.suites.clone(),
+                cases: args.cases.clone(),
                 controllers: args.controllers.clone(),
                 guests: guests(args)?,
                 runs: args.experiment.runs,
@@ -129,10 +136,9 @@ impl Asked {
             };
             return Ok(Asked::League(League::new(&request)?));
         }
-        if args.brief || !args.suites.is_empty() {
-            return Err(
-                Exit::Usage.blame(anyhow!("--suite and --brief are of the league: lastmile evaluate league"))
-            );
+        if args.brief || args.list || !args.suites.is_empty() || !args.cases.is_empty() {
+            let why = "--suite, --case, --list and --brief are of the league: lastmile evaluate league";
+            return Err(Exit::Usage.blame(anyhow!(why)));
         }
         if args.suite.is_none() && args.scenario.is_empty() {
             return Err(Exit::Usage
@@ -193,6 +199,11 @@ fn guests(args: &Args) -> anyhow::Result<Vec<Guest>> {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     let asked = Asked::of(&args)?;
+    if let (true, Asked::League(league)) = (args.list, &asked) {
+        let (json, text) = league.list();
+        args.experiment.shown.print.show(&json, &text)?;
+        return Ok(None);
+    }
     args.experiment.shown.check(args.shard.output())?;
     [&args.csv, &args.heat_map].into_iter().flatten().try_for_each(|file| replace::check(file))?;
     let is_other =
@@ -216,11 +227,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
         replace(file, |out| Ok(out.write_all(drawn.as_bytes())?))
             .map_err(|error| Exit::Machine.blame(error))?;
     }
-    Ok(None)
+    // A program that failed is told of by the code too, for those who run this on each change of it.
+    let has_failed = |of: &Value| of["failed"].as_array().is_some_and(|failed| !failed.is_empty());
+    let failed = compared.document["scenarios"].as_array().is_some_and(|all| all.iter().any(has_failed));
+    Ok(failed.then_some(Exit::NoResult))
 }
 
-/// Columns of a league's CSV: a controller's place in a case.
-const PLACE: [&str; 5] = ["suite", "pareto", "fair", "dominates", "dominated"];
+/// Columns of a league's CSV: a controller's place in a case, and the seed of its longest P95 frame delay with that.
+const PLACE: [&str; 7] =
+    ["suite", "pareto", "fair", "dominates", "dominated", "worst_seed", "worst_frame_p95_ms"];
 
 /// A row for each scenario and controller: a column for each number that any scenario has, and two for its interval; behind them its
 /// place in a league.
@@ -250,6 +265,10 @@ fn csv(document: &Value) -> anyhow::Result<Vec<u8>> {
             let place = places.iter().map(|key| match place.map(|place| &place[*key]) {
                 Some(Value::String(text)) => text.clone(),
                 Some(Value::Bool(is)) => is.to_string(),
+                Some(Value::Number(number)) if number.is_f64() => {
+                    format!("{:.2}", number.as_f64().unwrap_or(0.0))
+                }
+                Some(Value::Number(number)) => number.to_string(),
                 _ => String::new(),
             });
             out.write_record(of.into_iter().chain(columns.iter().map(number)).chain(place))?;

@@ -32,6 +32,11 @@ impl SecurityArgs {
         self.plain
     }
 
+    /// True if a file has the key.
+    pub(crate) fn has_file(&self) -> bool {
+        self.key_file.is_some()
+    }
+
     /// True if a key is to be made.
     pub(crate) fn makes(&self) -> bool {
         self.gcm

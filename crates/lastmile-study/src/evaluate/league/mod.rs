@@ -4,6 +4,7 @@
 use lastmile::observe::stats::quantile_of_sorted;
 use lastmile_report::Mean;
 use lastmile_report::table::{Cell, Chart, Table};
+use lastmile_report::text::Text;
 use lastmile_sim::scenario::Override;
 use serde_json::{Value, json};
 
@@ -44,6 +45,8 @@ const TAKEN: f64 = 1.1;
 pub struct Request {
     /// Suites; none for all.
     pub suites: Vec<String>,
+    /// Cases; none for all of these suites.
+    pub cases: Vec<String>,
     /// Controllers with commas between them; nothing for all but `fixed`. The first is the one that rivals are held against.
     pub controllers: Option<String>,
     /// Controllers that are in no registry, behind those.
@@ -74,13 +77,20 @@ impl League {
                 SUITES.join(", ")
             )));
         }
+        let all = suites::cases();
+        if let Some(unknown) = request.cases.iter().find(|name| all.iter().all(|case| case.name != **name)) {
+            return Err(Error::Input(format!(
+                "--case {unknown}: no such case; `lastmile evaluate league --list` has them"
+            )));
+        }
         let wanted = |case: &LeagueCase| {
             (request.suites.is_empty() || request.suites.iter().any(|suite| suite == case.suite))
+                && (request.cases.is_empty() || request.cases.contains(&case.name))
                 && (!request.brief || BRIEF.contains(&case.name.as_str()))
         };
-        let cases: Vec<LeagueCase> = suites::cases().into_iter().filter(wanted).collect();
+        let cases: Vec<LeagueCase> = all.into_iter().filter(wanted).collect();
         if cases.is_empty() {
-            return Err(Error::Input("--brief has no case of these suites".to_owned()));
+            return Err(Error::Input("no case is in all of --suite, --case and --brief".to_owned()));
         }
         let contenders = contenders(request.controllers.as_deref(), &request.guests)?;
         if contenders.contains(&Contender::Tcp) {
@@ -110,6 +120,20 @@ impl League {
         Ok(League { evaluation: Evaluation { entries, contenders, plan, left_out: Vec::new() }, cases })
     }
 
+    /// Its cases: suite, name, scenario and the changes of that, for programs and for people.
+    pub fn list(&self) -> (Value, Text) {
+        let mut table = Table::new(&["suite", "case", "scenario", "changes"]);
+        for case in &self.cases {
+            table.row([
+                case.suite.into(),
+                case.name.clone().into(),
+                case.scenario.into(),
+                case.changes().into(),
+            ]);
+        }
+        (table.json().1, table.text().into())
+    }
+
     /// Runs it, on all cores of the pool of threads that it is called in; a shard has no comparison.
     ///
     /// # Errors
@@ -117,7 +141,7 @@ impl League {
     pub fn run(&self, fleet: &Fleet, audience: &Audience) -> Result<Option<Comparison>> {
         let Some(found) = self.evaluation.evaluated(fleet, audience)? else { return Ok(None) };
         let plan = &self.evaluation.plan;
-        let mut text = lastmile_report::text::Text::default();
+        let mut text = Text::default();
         let runs = self.evaluation.entries.iter().map(|entry| entry.runs);
         let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
         let runs = match (least, most) {
@@ -232,7 +256,8 @@ impl Row {
             (_, _, true) => "is dominated",
             _ => "",
         };
-        let fair = if self.fair == Some(false) && !self.failed { "unfair" } else { note };
+        let unfair = if self.fair == Some(false) && !self.failed { "unfair" } else { "" };
+        let notes: Vec<&str> = [unfair, note].into_iter().filter(|note| !note.is_empty()).collect();
         let worst = self.worst.map_or_else(String::new, |(seed, p95, _)| format!("{seed}: {p95:.0} ms"));
         table.row([
             Cell::from(case.to_owned()),
@@ -243,7 +268,7 @@ impl Row {
             self.regret.into(),
             self.regret_queue_ms.into(),
             if self.pareto { "yes" } else { "" }.into(),
-            fair.into(),
+            notes.join(", ").into(),
             worst.into(),
         ]);
     }
@@ -447,6 +472,16 @@ mod tests {
             League::new(&Request { suites, ..Request::default() }).err().unwrap().to_string()
         };
         assert!(refused(&["losses"]).starts_with("--suite losses: no such suite; known: rmcat, aqm"));
+        let of = |case: &str, suites: &[&str]| {
+            let suites = suites.iter().map(|suite| (*suite).to_owned()).collect();
+            League::new(&Request { cases: vec![case.to_owned()], suites, ..Request::default() })
+        };
+        let (listed, _) = of("late-comer-cbr", &[]).unwrap().list();
+        assert_eq!(listed.as_array().unwrap().len(), 1);
+        assert_eq!((&listed[0]["suite"], &listed[0]["scenario"]), (&json!("steps"), &json!("late-comer")));
+        let refused = |case, suites: &[&str]| of(case, suites).err().unwrap().to_string();
+        assert!(refused("late", &[]).starts_with("--case late: no such case"));
+        assert!(refused("late-comer-cbr", &["l4s"]).starts_with("no case is in all of"));
         let tcp = Request { controllers: Some("lastmile,tcp".to_owned()), ..Request::default() };
         assert!(League::new(&tcp).err().unwrap().to_string().contains("tcp has no place in the league"));
     }

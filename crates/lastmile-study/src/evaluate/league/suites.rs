@@ -1,5 +1,5 @@
-//! The league's cases, suite by suite: a path, the values that are replaced in it, and the seeds. `frozen.txt` beside it holds them as
-//! they were before controllers were tuned.
+//! The league's cases, suite by suite: a path, and the values that are replaced in it. `frozen.txt` beside it has a hash of each, so that none
+//! changes unseen.
 
 use lastmile::time::Span;
 
@@ -46,6 +46,19 @@ impl LeagueCase {
     fn and(mut self, key: &'static str, value: impl Into<String>) -> LeagueCase {
         self.set.push((key, value.into()));
         self
+    }
+
+    /// The changes of the path, as options of `evaluate --scenario` where there are such.
+    pub(super) fn changes(&self) -> String {
+        let set = self.set.iter().map(|(key, value)| format!("--set '{key}={value}'"));
+        let more = [
+            self.queue.map(|queue| format!("--queue {queue}")),
+            self.loss.map(|loss| format!("--loss {loss}")),
+            self.jitter.then(|| "--jitter".to_owned()),
+            (self.measured_from() > Span::ZERO).then(|| format!("--from '{}'", self.measured_from())),
+        ];
+        let streams = self.tested().into_iter().map(|name| format!("--stream {name}"));
+        set.chain(more.into_iter().flatten()).chain(streams).collect::<Vec<_>>().join(" ")
     }
 
     /// Time of a run from which numbers count: of twins once a controller had time to tell them apart. It decides no run.

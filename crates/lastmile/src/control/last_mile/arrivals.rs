@@ -30,6 +30,8 @@ pub(super) struct Arrivals {
     slots: [Slot; SLOTS],
     /// The number of the newest slot, since the first packet.
     newest: i64,
+    /// When an arrival or a sum was told of last, by the sender's clock.
+    told: f64,
     last_delay: f64,
     /// The least delay of each period, newest first.
     base: [f64; PERIODS],
@@ -42,6 +44,7 @@ impl Arrivals {
             zero: None,
             slots: [EMPTY; SLOTS],
             newest: 0,
+            told: 0.0,
             last_delay: 0.0,
             base: [f64::INFINITY; PERIODS],
             period_end: 0.0,
@@ -72,19 +75,39 @@ impl Arrivals {
         }
         self.base[0] = self.base[0].min(self.last_delay);
         let slot = slot_of(arrival_zero);
-        for empty in (self.newest + 1..=slot).rev().take(SLOTS) {
-            self.slots[empty.rem_euclid(SLOTS as i64) as usize] = EMPTY;
-        }
-        self.newest = self.newest.max(slot);
-        let slot = &mut self.slots[slot.rem_euclid(SLOTS as i64) as usize];
+        self.go_on(now, slot);
+        let last_delay = self.last_delay as f32;
+        let slot = self.slot(slot);
         slot.bytes = slot.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-        slot.delay = slot.delay.min(self.last_delay as f32);
+        slot.delay = slot.delay.min(last_delay);
     }
 
-    /// Bytes arrived that belong to the newest arrival, where the receiver tells of sums.
+    /// Bytes that arrived with the newest arrival.
     pub(super) fn credit(&mut self, bytes: u64) {
-        let slot = &mut self.slots[self.newest.rem_euclid(SLOTS as i64) as usize];
+        let slot = self.slot(self.newest);
         slot.bytes = slot.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    /// The receiver counted so many bytes in the last `over` seconds, as told at `now`. They take the place of what was counted for that time,
+    /// since sums may overlap.
+    pub(super) fn sum(&mut self, now: f64, bytes: u64, over: f64) {
+        if over > 0.0 {
+            let passed = libm::round((now - self.told).max(0.0) / SLOT_S) as i64;
+            self.go_on(now, self.newest.saturating_add(passed));
+            let each = bytes as f64 * SLOT_S / over.max(SLOT_S);
+            let slots = (libm::round(over / SLOT_S) as usize).clamp(1, SLOTS);
+            (0..slots as i64).for_each(|back| self.slot(self.newest - back).bytes = each as u32);
+        }
+    }
+
+    fn slot(&mut self, number: i64) -> &mut Slot {
+        &mut self.slots[number.rem_euclid(SLOTS as i64) as usize]
+    }
+
+    /// Slots up to that one begin.
+    fn go_on(&mut self, now: f64, slot: i64) {
+        (self.newest + 1..=slot).rev().take(SLOTS).for_each(|empty| *self.slot(empty) = EMPTY);
+        (self.newest, self.told) = (self.newest.max(slot), now);
     }
 
     /// The packets take another way: delays of the old one say nothing of it.
@@ -159,6 +182,30 @@ mod tests {
             let later = 5.0 + pause;
             arrivals.add(later, later, 0.08, 1000);
             assert!((arrivals.standing_queue(0.08) - queue).abs() < 1e-6, "{pause}");
+        }
+    }
+
+    /// 37,500 B/s told of by sums: each second, of a second; each 50 ms, of the last 200 ms; without a packet, too.
+    #[test]
+    fn sums_are_rates_of_their_time() {
+        for (every, over, with_packet) in
+            [(1.0, 1.0, true), (0.05, 0.2, true), (0.05, 0.05, false), (0.2, 0.2, false)]
+        {
+            let mut arrivals = Arrivals::new();
+            for n in 1..200 {
+                let now = 5.0 + every * f64::from(n);
+                if with_packet || n == 1 {
+                    arrivals.add(now, now, 0.02, 0);
+                }
+                arrivals.sum(now, (37_500.0 * over) as u64, over);
+                if n > 20 {
+                    let rates = [0.15, 0.4].map(|seconds| arrivals.rate(seconds) / 37_500.0);
+                    assert!(rates.iter().all(|rate| (rate - 1.0).abs() < 0.02), "{every}, {over}: {rates:?}");
+                }
+            }
+            arrivals.sum(1e9, u64::MAX, 0.001);
+            arrivals.sum(f64::MAX, 1, f64::MAX);
+            arrivals.sum(0.0, 1, 0.0);
         }
     }
 

@@ -41,7 +41,7 @@ crate::options! {
         /// Bytes in flight over those of the target in a round trip, a gap of feedback and the delay to keep
         window: f64 [1.0..=100.0] = 2.0, "our own: RFC 8298 has 1.2 to 2";
         /// Time between dips that show the base delay
-        dip: Span [Span::from_secs(1)..=Span::from_secs(3_600)] = Span::from_secs(15), "our own: three in the memory of the base delay";
+        dip: Span [Span::from_secs(1)..=Span::from_secs(3_600)] = Span::from_secs(15), "our own: one or two in the memory of the base delay";
         /// Takes a share beside flows that fill the queue
         compete: bool = true, "our own; Copa (NSDI 2018) and NADA (RFC 8698) have such a mode";
     }
@@ -378,7 +378,7 @@ impl RateController for Lastmile {
         }
         if let Some(summary) = feedback.receiver {
             heard |= summary.received > Bytes::ZERO;
-            self.arrivals.credit(summary.received.0);
+            self.arrivals.sum(now, summary.received.0, summary.over.as_secs_f64());
             told = 100;
             lost = (summary.loss_event_rate.clamp(0.0, 1.0) * 100.0) as u32;
             congested = (lost > 0).then_some(self.flow.now()).or(congested);

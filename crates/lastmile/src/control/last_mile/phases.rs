@@ -135,6 +135,8 @@ impl Lastmile {
         let seen = self.look();
         self.scale = (self.scale + super::SCALE_RECOVERY * seen.dt).min(1.0);
         self.losses.age(seen.dt);
+        // A receiver may have lowered the most: what is above it is not shown to pass.
+        self.set(self.rate);
         self.pad(&seen);
         let marks = self.marks.reduction(seen.now, seen.control_time, seen.law_queue);
         // A source that fills the rate shows by its arrivals what the path carries, unless the pacer is or was held back.

@@ -406,3 +406,21 @@ fn silence_is_no_way_to_a_higher_rate() {
     assert!(all[2..].iter().all(|(phase, _)| !["silent", "resume"].contains(phase)), "{all:?}");
     assert!(all.iter().all(|(_, rate)| *rate <= 40e3), "{all:?}");
 }
+
+/// A receiver that asks for less bounds the rate itself: when it asks for more again, the rate grows from there by what passes.
+#[test]
+fn a_receivers_limit_leaves_no_rate_that_was_not_shown() {
+    let mut told = Told::tracking();
+    let remb = |told: &mut Told, bps| {
+        let signal = Signal::Remb { rate: Rate::ip(bps) };
+        told.controller.on_signal(told.now, signal);
+    };
+    remb(&mut told, 500_000);
+    assert!(told.controller.output().target <= Rate::ip(500_000));
+    (0..100).for_each(|_| told.of(SHORT));
+    assert!(told.controller.rate * 8.0 <= 500_000.0);
+    remb(&mut told, 100_000_000);
+    assert!(told.controller.output().target <= Rate::ip(500_000));
+    told.of(SHORT);
+    assert!(told.controller.rate * 8.0 <= 1.5 * 500_000.0, "{}", told.controller.rate * 8.0);
+}

@@ -17,6 +17,8 @@ use crate::wire::{
     write_feedback_request, write_goodbye, write_name, write_sender_report, write_tfrc_scheme,
 };
 
+/// A key frame comes so often while nobody answers.
+const UNHEARD_KEY_FRAME_EVERY: Span = Span::from_secs(1);
 /// Reports that may still be answered: those of a minute, and of 12 s while another address is asked.
 const ANSWERED: usize = 60;
 /// A coded frame that the path has room for leaves at so many times the rate of all of them: it is on the screen earlier, and its time
@@ -80,6 +82,15 @@ impl Sender {
 
     /// Makes the frame that is due. At a fixed rate its packets leave evenly until the next one; a controller's pacing rate
     /// releases what it can until then, and the rest waits.
+    /// A player that nobody hears cannot ask for the key frame that it begins with.
+    fn join_by_key_frame(&mut self, now: Time) {
+        let last = self.key_frame_at.unwrap_or(self.config.start);
+        if self.receiver.is_none() && now >= last + UNHEARD_KEY_FRAME_EVERY {
+            self.key_frame_at = Some(now);
+            self.frames.key_frame();
+        }
+    }
+
     pub(super) fn send_frame(&mut self, now: Time) {
         let smallest = self.smallest();
         self.act(now, smallest);
@@ -92,6 +103,7 @@ impl Sender {
         let target = if share < 1.0 { wanted.scaled(share) } else { wanted };
         let waiting = Bytes(self.frames.waiting_bytes);
         let planned = (self.coded_until - now).max(Span::ZERO);
+        self.join_by_key_frame(now);
         let unheard = rates.is_none() && !self.sent.frames.is_multiple_of(1 << self.halvings(now));
         let wait = match &self.control {
             Some(control) if self.frames.is_coded() => self.coded_wait(now, at, control),

@@ -58,7 +58,7 @@ pub(crate) struct Sending {
     pub(crate) srtp: Option<&'static str>,
     unauthentic: Option<u64>,
     replayed: Option<u64>,
-    ended: Option<End>,
+    pub(crate) ended: Option<End>,
     refused: Option<String>,
     /// Audio beside it.
     #[serde(serialize_with = "in_short")]
@@ -104,7 +104,7 @@ struct Audio {
     media_bytes: u64,
     report_bytes: u64,
     bytes_received: u64,
-    ended: Option<End>,
+    pub(crate) ended: Option<End>,
     refused: Option<String>,
 }
 
