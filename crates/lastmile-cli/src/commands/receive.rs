@@ -203,6 +203,7 @@ fn endpoint(
             stream::receiving::Seen {
                 psnr: seen.psnr(),
                 ssim: seen.ssim(),
+                pictures: seen.pictures,
                 undecodable: seen.undecodable,
                 left_out: seen.left_out,
             }

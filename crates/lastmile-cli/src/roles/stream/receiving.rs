@@ -23,7 +23,8 @@ pub(crate) struct Seen {
     /// PSNR of Y in dB, and SSIM of Y, where pictures are compared.
     pub(crate) psnr: Option<f64>,
     pub(crate) ssim: Option<f64>,
-    /// Frames that gave no picture.
+    /// Pictures that were decoded in time, and frames that gave none.
+    pub(crate) pictures: u64,
     pub(crate) undecodable: u64,
     /// Pictures that the reader of a pipe did not take in time.
     pub(crate) left_out: u64,
@@ -186,8 +187,10 @@ impl Receiving {
     /// Lines for people: results of each stream.
     pub(crate) fn lines(&self) -> Text {
         let mut text = Text::default();
-        let last = self.left.iter().rposition(|(.., viewed)| viewed.is_some());
-        for (place, (peer, _, why, received, viewed)) in self.left.iter().enumerate() {
+        // Counts and quality of the decoder are of all streams that it saw.
+        let decoded = self.quality.as_ref().map(|quality| quality());
+        let is_one = self.left.iter().filter(|(.., viewed)| viewed.is_some()).count() == 1;
+        for (peer, _, why, received, viewed) in &self.left {
             let seconds = (received.last - received.first).as_secs_f64();
             let rate = (seconds > 0.0).then(|| as_rate(received.bytes.bits() as f64 / seconds).to_string());
             let expected = received.packets + received.lost;
@@ -214,10 +217,16 @@ impl Receiving {
                 received.feedback_bytes
             ));
             if let Some(viewed) = viewed {
-                // The quality is that of all streams that were decoded: it stands at the last one.
-                let told = self.frames(viewed, last == Some(place));
-                text.say(format!("  video: {} frames shown; {told}", viewed.frames));
+                let shown = match decoded {
+                    Some(seen) if is_one => format!("{} frames shown", seen.pictures),
+                    Some(_) => format!("{} frames in time", viewed.frames),
+                    None => format!("{} frames shown", viewed.frames),
+                };
+                text.say(format!("  video: {shown}; {}", self.frames(viewed, is_one)));
             }
+        }
+        if let Some(words) = decoded.filter(|_| !is_one).and_then(|seen| seen.in_words()) {
+            text.say(format!("all streams: {words}"));
         }
         match self.more {
             0 => {}

@@ -64,6 +64,10 @@ const MOST: f64 = 1.3;
 /// Seconds from a test to the next, doubled while the queue turns out to be others' soon after; and the soon. Copa's mode switch (section 2.2) looks
 /// for others too.
 const TEST_EVERY_S: (f64, f64) = (8.0, 60.0);
+/// Behind a test that found others the next one waits for so many seconds at least.
+const FOUND_S: f64 = 10.0;
+/// A queue that fell to that part of its peak, with no cut of this flow's, is others who backed off, and needs no test.
+const BACKED_OFF: f64 = 0.6;
 const SOON_S: f64 = 20.0;
 
 /// A queue above the delay to keep.
@@ -320,7 +324,7 @@ impl Lastmile {
         beside.was_last = now;
         // Somebody else backed off, unless this flow did: no need to test.
         beside.peak = (beside.peak * (1.0 - 0.5 * dt)).max(queue);
-        if queue < 0.6 * beside.peak && self.flow.now() - beside.answered > OWN_FALL {
+        if queue < BACKED_OFF * beside.peak && self.flow.now() - beside.answered > OWN_FALL {
             beside.next_test = beside.next_test.max(now + TEST_EVERY_S.0);
             beside.peak = queue;
         }
@@ -364,7 +368,7 @@ impl Lastmile {
             if is_look {
                 self.beside.test_every = TEST_EVERY_S.0;
             }
-            self.beside.next_test = seen.now + self.beside.test_every.max(10.0);
+            self.beside.next_test = seen.now + self.beside.test_every.max(FOUND_S);
             self.phase = Phase::Beside;
             self.set(self.beside.window / self.round_trip());
         }
