@@ -7,6 +7,8 @@ logs=target/test-logs
 mkdir -p "$logs"
 summary=()
 began=$SECONDS
+# The steps find there the builds of the steps before them.
+export CARGO_TARGET_DIR=$PWD/target
 # A first build is not incremental: the notes for later builds would take a fifth of its time.
 # (cargo makes the folder in any case.)
 [[ -n $(ls -A target/debug/incremental 2>/dev/null) ]] || export CARGO_INCREMENTAL=0

@@ -456,8 +456,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Option<Exit>> {
     drop(screen);
     let interrupted = signals::stopped();
     if fault.is_some() && !interrupted {
-        // Its source ended it, as the error below says, and nobody interrupted it.
-        sending.ended = None;
+        sending.broke_off();
     }
     sending.dropped(dropped.as_ref().map(|dropped: &Dropped| dropped()));
     if args.json {

@@ -227,6 +227,10 @@ fn a_file_that_breaks_off_ends_the_stream() {
     // It says what it sent until then.
     assert!(ended.code == Some(USAGE) && ended.stdout.contains("cost: "), "{ended:?}");
     assert!(!ended.stdout.contains("interrupted"), "{ended:?}");
+    let json = receiver
+        .stream(&file, &["--plain", "--audio", "--json", "--seconds", "20", "--rate", "1 Mbit/s"])
+        .json();
+    assert!(json["ended"].is_null() && json["audio"]["ended"].is_null(), "{json:#}");
     assert!(ended.stderr.contains("cut.y4m") && ended.stderr.contains("ends within picture 1"), "{ended:?}");
     assert!(ended.after.as_secs() < 5, "{ended:?}");
     receiver.interrupt();
@@ -300,6 +304,26 @@ fn events_of_frames_have_their_rate_and_quality() {
     let number = |key: &str| last[key].as_f64().unwrap_or_else(|| panic!("{key}: {last:#}"));
     assert!(number("psnr_db") > 28.0 && number("ssim") > 0.8 && number("frame_rate") > 20.0, "{last:#}");
     assert!(last["viewed"]["freezes"].is_u64() && last["viewed"]["late"].is_u64(), "{last:#}");
+}
+
+/// A key in the environment is for other streams: the description's packets are plain RTP.
+#[test]
+fn a_description_goes_before_the_key_of_the_environment() {
+    let scratch = Scratch::new("video-sdp-key");
+    let to = closed_port();
+    let port = to.rsplit_once(':').unwrap().1;
+    let text = format!("v=0\nc=IN IP4 127.0.0.1\nm=video {port} RTP/AVP 96\na=rtpmap:96 H264/90000\n");
+    let (file, times) = (scratch.file("stream.sdp", text), scratch.path("times.csv"));
+    let mut receiver = std::process::Command::new(PROGRAM)
+        .args(["receive", "--bind", "127.0.0.1", "--once", "--sdp", &file, "--output", &times])
+        .env("LASTMILE_SRTP_KEY", "WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let options = ["--plain", "--size", "64x48", "--rate", "100 kbit/s", "--seconds", "1"];
+    let sent = lastmile(&[&["stream", "testsrc", &to][..], &options].concat());
+    assert_eq!((sent.code, receiver.wait().unwrap().code()), (Some(0), Some(0)), "{sent:?}");
+    assert!(read(&times).lines().count() > 20);
 }
 
 /// Descriptions that `receive --sdp` refuses, each with its reason.

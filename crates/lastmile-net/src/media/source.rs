@@ -170,18 +170,18 @@ impl FrameSource for VideoSource {
         let target = self.ladder.as_mut().map_or(target, |ladder| ladder.rate(now, target));
         let began = Instant::now();
         self.payloads.clear();
-        let mut ended = self.error.is_set();
-        if !ended {
+        let mut is_over = self.error.is_set();
+        if !is_over {
             match self.coded(target) {
                 Ok(unit) => self.payloads = packetize(&unit, self.payload),
-                Err(MediaError::Ended) => (self.ended, ended) = (true, true),
+                Err(MediaError::Ended) => (self.ended, is_over) = (true, true),
                 Err(error) => {
                     *self.error.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    ended = true;
+                    is_over = true;
                 }
             }
         }
-        if ended {
+        if is_over {
             self.coding.0.lock().unwrap_or_else(PoisonError::into_inner).left_out = self.pictures.left_out();
             return Frame { size: Bytes::ZERO, next: self.next() };
         }

@@ -202,6 +202,37 @@ proptest! {
     }
 }
 
+/// A receiver asks for little for a while, and what it asks for arrives: when it asks for more, no controller goes on at a rate that it had before,
+/// or that nothing has shown since.
+#[test]
+fn a_receivers_limit_bounds_the_rate_behind_it() {
+    for scheme in CONTROLLERS.iter().filter(|scheme| scheme.name != "fixed") {
+        let setting = Setting { min: Rate::ip(1_000), ..Setting::default() };
+        let mut controller = build(&scheme.name.parse().unwrap(), &setting).unwrap();
+        let (mut now, mut id) = (Time::ZERO + Span::from_secs(1), 0);
+        let mut talk = |controller: &mut dyn RateController, rounds: u64, packets: u64| {
+            for _ in 0..rounds {
+                let sent: Vec<Sent> =
+                    (id..id + packets).map(|id| Sent::media(id, Bytes(1250), now)).collect();
+                sent.iter().for_each(|sent| controller.on_sent(now, sent));
+                now += Span::from_millis(50);
+                let came = |sent: Sent| Report { sent, fate: Fate::arrived(now.as_receiver()) };
+                let mut reports: Vec<Report> = sent.into_iter().map(came).collect();
+                controller.on_feedback(now, &mut Feedback::exact(&mut reports, Some(now.as_receiver())));
+                id += packets;
+            }
+            now
+        };
+        let now = talk(&mut *controller, 80, 20);
+        assert!(controller.output().target > Rate::ip(1_000_000), "{}", scheme.name);
+        controller.on_signal(now, Signal::Remb { rate: Rate::ip(400_000) });
+        let now = talk(&mut *controller, 200, 2);
+        controller.on_signal(now, Signal::Remb { rate: Rate::ip(10_000_000_000) });
+        let target = controller.output().target;
+        assert!(target <= Rate::ip(2 * 400_000), "{}: {target}", scheme.name);
+    }
+}
+
 /// Minutes of silence bring the rate down to the least, and it comes back; so do minutes in which the host finds by timeouts that
 /// all packets were lost, and a classifier that the wireless link lost them.
 #[test]

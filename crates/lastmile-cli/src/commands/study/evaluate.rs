@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long = "case", value_name = "NAME")]
     cases: Vec<String>,
     /// List the league's cases: each scenario, and what is changed in it
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["csv", "heat_map", "report", "runs", "seed", "program", "shard", "output"])]
     list: bool,
     /// League of fewer cases and runs, within ten minutes
     #[arg(long)]

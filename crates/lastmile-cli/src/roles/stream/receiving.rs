@@ -189,7 +189,10 @@ impl Receiving {
         let mut text = Text::default();
         // Counts and quality of the decoder are of all streams that it saw.
         let decoded = self.quality.as_ref().map(|quality| quality());
-        let is_one = self.left.iter().filter(|(.., viewed)| viewed.is_some()).count() == 1;
+        let is_viewed = |(_, _, why, _, viewed): &&(_, _, Left, _, Option<Viewed>)| {
+            viewed.is_some() && *why != Left::Moved
+        };
+        let is_one = self.left.iter().filter(is_viewed).count() == 1;
         for (peer, _, why, received, viewed) in &self.left {
             let seconds = (received.last - received.first).as_secs_f64();
             let rate = (seconds > 0.0).then(|| as_rate(received.bytes.bits() as f64 / seconds).to_string());

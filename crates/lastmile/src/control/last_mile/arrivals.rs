@@ -15,12 +15,12 @@ const STEP_S: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    bytes: u32,
+    bytes: f32,
     /// The least delay, in seconds from an unknown zero.
     delay: f32,
 }
 
-const EMPTY: Slot = Slot { bytes: 0, delay: f32::INFINITY };
+const EMPTY: Slot = Slot { bytes: 0.0, delay: f32::INFINITY };
 
 /// Arrivals by the receiver's clock. Times are seconds; delays count from the first one.
 #[derive(Clone, Debug)]
@@ -78,26 +78,27 @@ impl Arrivals {
         self.go_on(now, slot);
         let last_delay = self.last_delay as f32;
         let slot = self.slot(slot);
-        slot.bytes = slot.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        slot.bytes += bytes as f32;
         slot.delay = slot.delay.min(last_delay);
     }
 
     /// Bytes that arrived with the newest arrival.
     pub(super) fn credit(&mut self, bytes: u64) {
-        let slot = self.slot(self.newest);
-        slot.bytes = slot.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.slot(self.newest).bytes += bytes as f32;
     }
 
     /// The receiver counted so many bytes in the last `over` seconds, as told at `now`. They take the place of what was counted for that time,
     /// since sums may overlap.
-    pub(super) fn sum(&mut self, now: f64, bytes: u64, over: f64) {
-        if over > 0.0 {
-            let passed = libm::round((now - self.told).max(0.0) / SLOT_S) as i64;
-            self.go_on(now, self.newest.saturating_add(passed));
-            let each = bytes as f64 * SLOT_S / over.max(SLOT_S);
-            let slots = (libm::round(over / SLOT_S) as usize).clamp(1, SLOTS);
-            (0..slots as i64).for_each(|back| self.slot(self.newest - back).bytes = each as u32);
+    pub(super) fn sum(&mut self, now: f64, bytes: f64, over: f64) {
+        let passed = libm::floor((now - self.told).max(0.0) / SLOT_S);
+        // The rest of a slot counts with the next sum.
+        self.go_on(self.told + passed * SLOT_S, self.newest.saturating_add(passed as i64));
+        if over < SLOT_S {
+            self.slot(self.newest).bytes += bytes as f32;
+            return;
         }
+        let (each, slots) = (bytes * SLOT_S / over, (libm::ceil(over / SLOT_S) as i64).min(SLOTS as i64));
+        (0..slots).for_each(|back| self.slot(self.newest.saturating_sub(back)).bytes = each as f32);
     }
 
     fn slot(&mut self, number: i64) -> &mut Slot {
@@ -106,7 +107,7 @@ impl Arrivals {
 
     /// Slots up to that one begin.
     fn go_on(&mut self, now: f64, slot: i64) {
-        (self.newest + 1..=slot).rev().take(SLOTS).for_each(|empty| *self.slot(empty) = EMPTY);
+        (self.newest.saturating_add(1)..=slot).rev().take(SLOTS).for_each(|empty| *self.slot(empty) = EMPTY);
         (self.newest, self.told) = (self.newest.max(slot), now);
     }
 
@@ -188,24 +189,26 @@ mod tests {
     /// 37,500 B/s told of by sums: each second, of a second; each 50 ms, of the last 200 ms; without a packet, too.
     #[test]
     fn sums_are_rates_of_their_time() {
-        for (every, over, with_packet) in
-            [(1.0, 1.0, true), (0.05, 0.2, true), (0.05, 0.05, false), (0.2, 0.2, false)]
+        let sums = [(1.0, 1.0), (0.05, 0.2), (0.05, 0.05), (0.2, 0.2), (0.012, 0.012), (0.002, 0.002), (0.004, 0.004)];
+        for ((every, over), with_packet, rate) in
+            sums.into_iter().flat_map(|sum| [(sum, true, 37_500.0), (sum, false, 37_500.0), (sum, true, 150.0)])
         {
             let mut arrivals = Arrivals::new();
-            for n in 1..200 {
+            for n in 1..1_000 {
                 let now = 5.0 + every * f64::from(n);
                 if with_packet || n == 1 {
                     arrivals.add(now, now, 0.02, 0);
                 }
-                arrivals.sum(now, (37_500.0 * over) as u64, over);
-                if n > 20 {
-                    let rates = [0.15, 0.4].map(|seconds| arrivals.rate(seconds) / 37_500.0);
-                    assert!(rates.iter().all(|rate| (rate - 1.0).abs() < 0.02), "{every}, {over}: {rates:?}");
+                arrivals.sum(now, rate * over, over);
+                if every * f64::from(n) > 1.0 {
+                    let rates = [0.15, 0.4].map(|seconds| arrivals.rate(seconds) / rate);
+                    assert!(rates.iter().all(|rate| (rate - 1.0).abs() < 0.05), "{every}, {over}: {rates:?}");
                 }
             }
-            arrivals.sum(1e9, u64::MAX, 0.001);
-            arrivals.sum(f64::MAX, 1, f64::MAX);
-            arrivals.sum(0.0, 1, 0.0);
+            for (now, over) in [(1e9, 0.001), (f64::MAX, f64::MAX), (0.0, 0.0), (f64::MAX, 1.0)] {
+                arrivals.sum(now, f64::MAX, over);
+                assert!(arrivals.rate(0.4) >= 0.0);
+            }
         }
     }
 

@@ -378,7 +378,9 @@ impl RateController for Lastmile {
         }
         if let Some(summary) = feedback.receiver {
             heard |= summary.received > Bytes::ZERO;
-            self.arrivals.sum(now, summary.received.0, summary.over.as_secs_f64());
+            // Of no more than twice the rate, as RFC 5348 takes X_recv (section 4.3): the sum may be a lie.
+            let over = summary.over.as_secs_f64();
+            self.arrivals.sum(now, (summary.received.0 as f64).min(2.0 * self.rate * over), over);
             told = 100;
             lost = (summary.loss_event_rate.clamp(0.0, 1.0) * 100.0) as u32;
             congested = (lost > 0).then_some(self.flow.now()).or(congested);

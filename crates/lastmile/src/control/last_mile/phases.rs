@@ -135,7 +135,7 @@ impl Lastmile {
         let seen = self.look();
         self.scale = (self.scale + super::SCALE_RECOVERY * seen.dt).min(1.0);
         self.losses.age(seen.dt);
-        // A receiver may have lowered the most: what is above it is not shown to pass.
+        // A receiver may have lowered the most: no higher rate was shown to pass.
         self.set(self.rate);
         self.pad(&seen);
         let marks = self.marks.reduction(seen.now, seen.control_time, seen.law_queue);
@@ -265,7 +265,7 @@ impl Lastmile {
         }
     }
 
-    /// True if the user's limit holds the rate.
+    /// True if the user's limit or the receiver's holds the rate.
     pub(super) fn is_at_most(&self) -> bool {
         self.rate >= self.flow.max_rate()
     }

@@ -91,9 +91,9 @@ impl Nada {
         self.r_ref = self.clip(self.r_ref);
     }
 
-    /// Equations 8 and 9; without RMIN, the least that a law need ask for.
+    /// Equations 8 and 9, and no more than a receiver asks for; without RMIN, the least that a law need ask for.
     fn clip(&self, rate: f64) -> f64 {
-        rate.min(self.range.1).max(self.range.0).max(self.flow.slowest_rate())
+        rate.min(self.range.1).min(self.flow.max_rate()).max(self.range.0).max(self.flow.slowest_rate())
     }
 
     /// A report, `delta` seconds after the last [4.3].

@@ -220,6 +220,10 @@ impl Sender {
     }
 
     fn heard(&mut self, now: Time, receiver: u32) {
+        if self.receiver.is_none() {
+            // A key frame that went to nobody keeps none from the first receiver.
+            self.key_frame_at = None;
+        }
         (self.last_feedback, self.receiver, self.refused) = (now, Some(receiver), None);
     }
 

@@ -80,17 +80,17 @@ impl Sender {
         }
     }
 
-    /// Makes the frame that is due. At a fixed rate its packets leave evenly until the next one; a controller's pacing rate
-    /// releases what it can until then, and the rest waits.
     /// A player that nobody hears cannot ask for the key frame that it begins with.
     fn join_by_key_frame(&mut self, now: Time) {
         let last = self.key_frame_at.unwrap_or(self.config.start);
-        if self.receiver.is_none() && now >= last + UNHEARD_KEY_FRAME_EVERY {
+        if self.receiver.is_none() && self.frames.is_coded() && now >= last + UNHEARD_KEY_FRAME_EVERY {
             self.key_frame_at = Some(now);
             self.frames.key_frame();
         }
     }
 
+    /// Makes the frame that is due. At a fixed rate its packets leave evenly until the next one; a controller's pacing rate
+    /// releases what it can until then, and the rest waits.
     pub(super) fn send_frame(&mut self, now: Time) {
         let smallest = self.smallest();
         self.act(now, smallest);

@@ -58,7 +58,7 @@ pub(crate) struct Sending {
     pub(crate) srtp: Option<&'static str>,
     unauthentic: Option<u64>,
     replayed: Option<u64>,
-    pub(crate) ended: Option<End>,
+    ended: Option<End>,
     refused: Option<String>,
     /// Audio beside it.
     #[serde(serialize_with = "in_short")]
@@ -104,7 +104,7 @@ struct Audio {
     media_bytes: u64,
     report_bytes: u64,
     bytes_received: u64,
-    pub(crate) ended: Option<End>,
+    ended: Option<End>,
     refused: Option<String>,
 }
 
@@ -321,6 +321,13 @@ impl Sending {
         let audio = self.audio.as_ref().and_then(|audio| audio.refused.as_ref());
         let all = [self.refused.clone(), audio.map(|why| format!("audio: {why}"))];
         all.into_iter().flatten().reduce(|frames, audio| format!("{frames}; {audio}"))
+    }
+
+    /// Its source broke off, which ended it and its audio: nobody interrupted them.
+    pub(crate) fn broke_off(&mut self) {
+        for ended in [&mut self.ended].into_iter().chain(self.audio.as_mut().map(|audio| &mut audio.ended)) {
+            ended.take_if(|ended| *ended == End::Interrupted);
+        }
     }
 
     /// The exit code that it deserves.
