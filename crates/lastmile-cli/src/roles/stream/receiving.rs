@@ -220,12 +220,14 @@ impl Receiving {
                 received.feedback_bytes
             ));
             if let Some(viewed) = viewed {
+                // A sender that moved has a row for each address.
+                let is_all = is_one && *why != Left::Moved;
                 let shown = match decoded {
-                    Some(seen) if is_one => format!("{} frames shown", seen.pictures),
+                    Some(seen) if is_all => format!("{} frames shown", seen.pictures),
                     Some(_) => format!("{} frames in time", viewed.frames),
                     None => format!("{} frames shown", viewed.frames),
                 };
-                text.say(format!("  video: {shown}; {}", self.frames(viewed, is_one)));
+                text.say(format!("  video: {shown}; {}", self.frames(viewed, is_all)));
             }
         }
         if let Some(words) = decoded.filter(|_| !is_one).and_then(|seen| seen.in_words()) {

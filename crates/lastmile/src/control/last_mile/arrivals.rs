@@ -30,8 +30,6 @@ pub(super) struct Arrivals {
     slots: [Slot; SLOTS],
     /// The number of the newest slot, since the first packet.
     newest: i64,
-    /// When an arrival or a sum was told of last, by the sender's clock.
-    told: f64,
     last_delay: f64,
     /// The least delay of each period, newest first.
     base: [f64; PERIODS],
@@ -44,7 +42,6 @@ impl Arrivals {
             zero: None,
             slots: [EMPTY; SLOTS],
             newest: 0,
-            told: 0.0,
             last_delay: 0.0,
             base: [f64::INFINITY; PERIODS],
             period_end: 0.0,
@@ -75,7 +72,7 @@ impl Arrivals {
         }
         self.base[0] = self.base[0].min(self.last_delay);
         let slot = slot_of(arrival_zero);
-        self.go_on(now, slot);
+        self.go_on(slot);
         let last_delay = self.last_delay as f32;
         let slot = self.slot(slot);
         slot.bytes += bytes as f32;
@@ -87,17 +84,18 @@ impl Arrivals {
         self.slot(self.newest).bytes += bytes as f32;
     }
 
-    /// The receiver counted so many bytes in the last `over` seconds, as told at `now`. They take the place of what was counted for that time,
-    /// since sums may overlap.
-    pub(super) fn sum(&mut self, now: f64, bytes: f64, over: f64) {
-        let passed = libm::floor((now - self.told).max(0.0) / SLOT_S);
-        // The rest of a slot counts with the next sum.
-        self.go_on(self.told + passed * SLOT_S, self.newest.saturating_add(passed as i64));
+    /// The receiver counted so many bytes in the last `over` seconds, as told at `now`, of at most so many a second; arrivals or a sum were told of
+    /// at `before`. They take the place of what was counted for that time, since sums may overlap; those of less than a slot add up to that.
+    pub(super) fn sum(&mut self, before: f64, now: f64, bytes: f64, over: f64, most: f64) {
+        let [before, now] = [before, now].map(|at| libm::floor(at / SLOT_S) as i64);
+        self.go_on(self.newest.saturating_add(now.saturating_sub(before).max(0)));
         if over < SLOT_S {
-            self.slot(self.newest).bytes += bytes as f32;
+            let slot = self.slot(self.newest);
+            slot.bytes = (slot.bytes + bytes as f32).min((most * SLOT_S) as f32);
             return;
         }
-        let (each, slots) = (bytes * SLOT_S / over, (libm::ceil(over / SLOT_S) as i64).min(SLOTS as i64));
+        let each = (bytes / over).min(most) * SLOT_S;
+        let slots = (libm::ceil(over / SLOT_S) as i64).min(SLOTS as i64);
         (0..slots).for_each(|back| self.slot(self.newest.saturating_sub(back)).bytes = each as f32);
     }
 
@@ -106,9 +104,9 @@ impl Arrivals {
     }
 
     /// Slots up to that one begin.
-    fn go_on(&mut self, now: f64, slot: i64) {
+    fn go_on(&mut self, slot: i64) {
         (self.newest.saturating_add(1)..=slot).rev().take(SLOTS).for_each(|empty| *self.slot(empty) = EMPTY);
-        (self.newest, self.told) = (self.newest.max(slot), now);
+        self.newest = self.newest.max(slot);
     }
 
     /// The packets take another way: delays of the old one say nothing of it.
@@ -189,26 +187,43 @@ mod tests {
     /// 37,500 B/s told of by sums: each second, of a second; each 50 ms, of the last 200 ms; without a packet, too.
     #[test]
     fn sums_are_rates_of_their_time() {
-        let sums = [(1.0, 1.0), (0.05, 0.2), (0.05, 0.05), (0.2, 0.2), (0.012, 0.012), (0.002, 0.002), (0.004, 0.004)];
-        for ((every, over), with_packet, rate) in
-            sums.into_iter().flat_map(|sum| [(sum, true, 37_500.0), (sum, false, 37_500.0), (sum, true, 150.0)])
+        let sums = [
+            (1.0, 1.0),
+            (0.05, 0.2),
+            (0.05, 0.05),
+            (0.2, 0.2),
+            (0.012, 0.012),
+            (0.002, 0.002),
+            (0.004, 0.004),
+        ];
+        for ((every, over), with_packet, rate) in sums
+            .into_iter()
+            .flat_map(|sum| [(sum, true, 37_500.0), (sum, false, 37_500.0), (sum, true, 150.0)])
         {
             let mut arrivals = Arrivals::new();
+            let mut before = 5.0;
             for n in 1..1_000 {
                 let now = 5.0 + every * f64::from(n);
                 if with_packet || n == 1 {
                     arrivals.add(now, now, 0.02, 0);
+                    before = now;
                 }
-                arrivals.sum(now, rate * over, over);
+                arrivals.sum(before, now, rate * over, over, f64::INFINITY);
+                before = now;
                 if every * f64::from(n) > 1.0 {
                     let rates = [0.15, 0.4].map(|seconds| arrivals.rate(seconds) / rate);
                     assert!(rates.iter().all(|rate| (rate - 1.0).abs() < 0.05), "{every}, {over}: {rates:?}");
                 }
             }
             for (now, over) in [(1e9, 0.001), (f64::MAX, f64::MAX), (0.0, 0.0), (f64::MAX, 1.0)] {
-                arrivals.sum(now, f64::MAX, over);
+                arrivals.sum(before, now, f64::MAX, over, 1e9);
                 assert!(arrivals.rate(0.4) >= 0.0);
             }
+            // Four at once, each of a lie.
+            let mut arrivals = Arrivals::new();
+            let at = |n: i32| 0.01 * f64::from(n / 4);
+            (1..200).for_each(|n| arrivals.sum(at(n - 1), at(n), 1e9, over, 2.0 * rate));
+            assert!(arrivals.rate(0.15) <= 2.1 * rate, "{over}: {}", arrivals.rate(0.15));
         }
     }
 

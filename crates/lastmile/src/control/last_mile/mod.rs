@@ -377,10 +377,13 @@ impl RateController for Lastmile {
             }
         }
         if let Some(summary) = feedback.receiver {
-            heard |= summary.received > Bytes::ZERO;
-            // Of no more than twice the rate, as RFC 5348 takes X_recv (section 4.3): the sum may be a lie.
-            let over = summary.over.as_secs_f64();
-            self.arrivals.sum(now, (summary.received.0 as f64).min(2.0 * self.rate * over), over);
+            if summary.received > Bytes::ZERO {
+                // A sum may be a lie: nobody receives more than was sent of late, or twice as much where a queue empties at once.
+                let most = 2.0 * self.phase.rate_before(self.rate);
+                let before = if heard { now } else { self.seen.now };
+                self.arrivals.sum(before, now, summary.received.0 as f64, summary.over.as_secs_f64(), most);
+                heard = true;
+            }
             told = 100;
             lost = (summary.loss_event_rate.clamp(0.0, 1.0) * 100.0) as u32;
             congested = (lost > 0).then_some(self.flow.now()).or(congested);

@@ -113,6 +113,14 @@ impl Phase {
         Phase::Dip { until: seen.now + seen.control_time.max(DIP_S) }
     }
 
+    /// The rate of late, where it is `rate` now: a drain cuts it by more than a half.
+    pub(super) fn rate_before(&self, rate: f64) -> f64 {
+        match self {
+            Phase::Drain(drain) => drain.anchor.max(rate),
+            _ => rate,
+        }
+    }
+
     /// Pacing over target, where it is `usual` otherwise.
     pub(super) fn pacing(&self, usual: f64) -> f64 {
         match self {
