@@ -4,7 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 pub(crate) const HELP: &str = "\
-Exit codes: 0 done; 1 no result that can be trusted (the reason is printed), or of `evaluate` none of a program; 2 wrong usage or input file; \
+Exit codes: 0 done; 1 no result that can be trusted (the reason is printed), or a --program of `evaluate` that failed; 2 wrong usage or input file; \
 3 the peer or the network is at fault; 4 this machine lacks a privilege, an ability, or room for the output; of `enough` 5 no, 6 only so many \
 bytes at once; 130 interrupted; of `lab` the code of the program in it that failed, or 1 if several did.";
 

@@ -123,8 +123,15 @@ fn a_case_of_the_league_is_listed_and_run_alone() {
     assert_eq!((listed[0]["suite"].as_str(), listed.as_array().unwrap().len()), (Some("steps"), 1));
     let changes = listed[0]["changes"].as_str().unwrap();
     assert!(changes.contains("cbr(min=50 kbit/s, max=3 Mbit/s)'"), "{changes}");
-    let run = lastmile(&[&league[..], &["--runs", "1", "--controllers", "tfrc"]].concat());
+    let of_tfrc = ["--runs", "1", "--controllers", "tfrc"];
+    let run = lastmile(&[&league[..], &of_tfrc].concat());
     assert_eq!((run.code, run.json()["league"]["rows"].as_array().unwrap().len()), (Some(0), 1));
+    // What is listed is the same path by hand.
+    let sets = changes.split("--set ").skip(1).flat_map(|set| ["--set", set.trim().trim_matches('\'')]);
+    let by_hand: Vec<&str> =
+        ["evaluate", "--scenario", "late-comer", "--seed", "101", "--json"].into_iter().chain(sets).collect();
+    let by_hand = lastmile(&[&by_hand[..], &of_tfrc].concat()).json();
+    assert_eq!(by_hand["scenarios"][0]["rows"], run.json()["scenarios"][0]["rows"]);
     lastmile(&["evaluate", "league", "--case", "late"]).is_error(USAGE, &["--case late", "--list"]);
     lastmile(&["evaluate", "rmcat", "--list"]).is_error(USAGE, &["--list", "of the league"]);
 }

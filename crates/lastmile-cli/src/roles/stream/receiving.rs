@@ -241,3 +241,40 @@ impl Receiving {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Streams that ended so, each with ten frames that came in time, before a decoder that made 17 pictures.
+    fn lines(ends: &[Left]) -> String {
+        let left = |(port, why): (u16, &Left)| {
+            let viewed = Viewed { frames: 10, ..Viewed::default() };
+            (SocketAddr::from(([10, 0, 0, 1], port)), 7, *why, Received::default(), Some(viewed))
+        };
+        let seen = Seen { psnr: Some(40.0), ssim: Some(0.98), pictures: 17, undecodable: 3, left_out: 0 };
+        let receiving = Receiving {
+            quality: Some(Box::new(move || seen)),
+            left: (1..).zip(ends).map(left).collect(),
+            ..Receiving::default()
+        };
+        receiving.lines().to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn counts_of_a_decoder_stand_once() {
+        let one = lines(&[Left::Goodbye]);
+        assert!(one.contains("video: 17 frames shown") && !one.contains("all streams"), "{one}");
+        // A sender that moved has a row for each address.
+        let moved = lines(&[Left::Moved, Left::Goodbye]);
+        assert!(
+            moved.contains("video: 10 frames in time") && moved.contains("video: 17 frames shown"),
+            "{moved}"
+        );
+        let two = lines(&[Left::Goodbye, Left::Goodbye]);
+        assert!(two.contains("all streams: PSNR 40.0 dB, SSIM 0.9800, no picture of 3 frames"), "{two}");
+        for text in [one, moved, two] {
+            assert_eq!(text.matches("PSNR").count(), 1, "{text}");
+        }
+    }
+}

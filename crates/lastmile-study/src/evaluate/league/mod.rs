@@ -487,6 +487,38 @@ mod tests {
     }
 
     #[test]
+    fn a_row_tells_of_unfairness_and_of_who_dominates() {
+        let row = |fair, dominates, dominated, failed| {
+            let (rate, frame_p95_ms, loss, regret, regret_queue_ms) = (None, None, None, None, None);
+            let (controller, runs, pareto, worst) = ("tea".to_owned(), 2, false, None);
+            let runs_of = [Vec::new(), Vec::new()];
+            let row = Row {
+                controller,
+                runs,
+                rate,
+                frame_p95_ms,
+                loss,
+                regret,
+                regret_queue_ms,
+                pareto,
+                fair,
+                dominates,
+                dominated,
+                failed,
+                runs_of,
+                worst,
+            };
+            let mut table = Table::new(&COLUMNS);
+            row.tell(&mut table, "pot");
+            table.text().text()
+        };
+        assert!(row(Some(false), false, true, false).contains("unfair, is dominated"));
+        assert!(row(Some(true), true, false, false).contains("it dominates"));
+        let failed = row(Some(false), false, false, true);
+        assert!(failed.contains("failed") && !failed.contains("unfair"), "{failed}");
+    }
+
+    #[test]
     fn a_rival_dominates_by_paired_intervals() {
         let ours = runs_of(&[95.0, 96.0, 97.0], &[80.0, 90.0, 100.0]);
         let is = |rates: &[f64], delays: &[f64]| dominates(&runs_of(rates, delays), &ours);
