@@ -126,7 +126,7 @@ fn a_case_of_the_league_is_listed_and_run_alone() {
     let of_tfrc = ["--runs", "1", "--controllers", "tfrc"];
     let run = lastmile(&[&league[..], &of_tfrc].concat());
     assert_eq!((run.code, run.json()["league"]["rows"].as_array().unwrap().len()), (Some(0), 1));
-    // What is listed is the same path by hand.
+    // The listed options give the same path by hand.
     let sets = changes.split("--set ").skip(1).flat_map(|set| ["--set", set.trim().trim_matches('\'')]);
     let by_hand: Vec<&str> =
         ["evaluate", "--scenario", "late-comer", "--seed", "101", "--json"].into_iter().chain(sets).collect();
